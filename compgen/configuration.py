@@ -65,7 +65,7 @@ def load_config(
     changes = [one for one in overrides or [] if one != "?"]
     found = _loaded(kind, name, changes, given)
     if len(changes) < len(overrides or []):
-        lines = ["--set KEY=VALUE, of which there are, with their values now:", *_listed(found)]
+        lines = ["settings for --set KEY=VALUE, with their current values:", *_listed(found)]
         raise ConfigError("\n  ".join(lines))
     return found
 

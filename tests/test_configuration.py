@@ -111,7 +111,7 @@ def test_a_configuration_of_a_method_that_checks_itself_is_another_commands_too(
     ("kind", "name"), [(Seq2SeqConfig, "seq2seq_small"), (ConcatOptions, None), (SubstituteOptions, None)]
 )
 def test_all_settings_are_listed_for_who_asks_and_what_is_listed_can_be_set(kind, name):
-    with pytest.raises(ConfigError, match="of which there are, with their values now") as raised:
+    with pytest.raises(ConfigError, match="with their current values") as raised:
         load_config(kind, name, ["?"])
     listed = [line.strip() for line in str(raised.value).splitlines()[1:]]
     settings = [line for line in listed if "=" in line]

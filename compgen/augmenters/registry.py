@@ -16,17 +16,17 @@ from compgen.errors import UserError
 
 GROUP = "compgen.augmenters"
 BUILT_IN = {  # where a method is, and what it does
-    "recombine": ("compgen.recombine.augmenter:Recombine", "Train a recombination network and sample it (R&R)."),
+    "recombine": ("compgen.recombine.augmenter:Recombine", "Train a recombination network and draw from it (R&R)."),
     "geca": ("compgen.geca.augmenter:Geca", "Exchange fragments that share an environment."),
     "csl": ("compgen.csl.augmenter:Csl", "Induce a synchronous grammar and draw from it."),
     "substitute": (
         "compgen.substitution.augmenter:Substitute",
-        "Put pieces of derivations in place of others.",
+        "Exchange pieces of derivations.",
     ),
-    "lexsym": ("compgen.lexsym.augmenter:Lexsym", "Exchange words of one type, and what they mean."),
+    "lexsym": ("compgen.lexsym.augmenter:Lexsym", "Exchange words of the same type, and their meanings."),
     "stemcorrupt": ("compgen.morphology.stemcorrupt:StemCorrupt", "Replace characters of the stem of inflected words."),
     "concat": ("compgen.augmenters.concat:Concat", "Join two examples into one."),
-    "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again: the control."),
+    "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again, as a control."),
 }
 
 LEARNED = ("recombine", "csl")  # `cgen explain` makes no samples of these again, as that would take a training

@@ -148,5 +148,5 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
 app = typer.Typer(
     cls=lazy_group({name: (partial(command, name), summary) for name, summary in summaries().items()}),
     no_args_is_help=True,
-    help="Make more examples from those in DATA, by one of the families of methods.",
+    help="Make more examples from those in DATA, by one of these methods.",
 )

@@ -36,23 +36,23 @@ class Options(BaseModel):
 
     fix: Path | None = option(
         None,
-        "Write a mended table here. Quotes, ids, ||| and odd characters are put right; header lines, empty sides, "
-        "unbalanced brackets, repetitions and contradictions are left out.",
+        "Write a mended table here: with quotes, ids, ||| and odd characters put right, and without header lines, "
+        "empty sides, unbalanced brackets, repetitions and contradictions.",
         "--fix",
         metavar="OUT",
     )
     keep_targets: bool = option(
-        False, "With --fix: keep several targets of a source, which are right for pronunciations or paraphrases."
+        False, "With --fix: keep sources with several targets, as is right for pronunciations or paraphrases."
     )
     as_json: JsonOption = False
 
 
 @with_options
 def check(data: DataArgument, options: Options, columns: Columns) -> None:
-    """Say what a table is taken for, what is wrong in it and where, and which methods apply to it.
+    """Check a table: how it is read, what is wrong with it and where, and which methods apply to it.
 
-    An error is what no command can read or learn from; a warning is what may be read in another way than you meant; a
-    note is for your information.
+    An error is something that no command can read or learn from. A warning is something that may be read differently
+    from what you meant. A note is for your information.
     The exit code is 0 if DATA can be read and learnt from, as it is or as mended by --fix, and 2 if not.
 
     Examples: cgen check pairs.tsv

@@ -16,17 +16,17 @@ from compgen.errors import Interrupted
 @with_options
 def compare(
     data: DataArgument,
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder of all results.")],
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Write all results to this folder.")],
     options: CompareOptions,
     columns: Columns,
 ) -> None:
-    """Find out which augmentation helps on DATA, how sure that is, and get the data and the model.
+    """Find out which augmentation helps on DATA and how certain that is, and get the data and the model.
 
-    Takes the split test of DATA, or makes one; carves validation parts out of training; lets every augmenter that
-    applies make examples, in two amounts; trains the same predictor on each, and on the control (training examples
-    drawn again); chooses by validation alone; trains bare, control and chosen on all training examples with several
-    seeds, and opens the test once. Leaves report.html, the chosen data, the predictor and its bundle. The same command
-    goes on with an interrupted run.
+    Every augmenter that applies makes examples, in two amounts. The same predictor is trained on the bare data, on each
+    augmentation and on the control (training examples drawn again), and the best one on validation parts of the training
+    data is chosen. Then bare, control and chosen are trained on all training examples with several seeds, and scored on
+    the test part, once. It is the split test of DATA, or is made if there is none. The folder gets report.html, the
+    chosen data, the predictor and its bundle. To continue an interrupted run, repeat the command.
 
     Examples: cgen compare pairs.tsv -o runs/pairs
 

@@ -10,9 +10,9 @@ from compgen.cli.options import argument, with_options
 def completion(
     shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish."),
 ) -> None:
-    """Print a script that makes a shell complete commands and options on TAB.
+    """Print a script that lets your shell complete commands and options on TAB.
 
-    Put one of the following lines in a file that the shell reads when it starts.
+    Add one of these lines to the file that your shell reads at start-up.
 
     \b
         ~/.bashrc                     eval "$(cgen completion bash)"

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from compgen.morphology.analyses import Stems
 
 app = App(
-    cls=Group, no_args_is_help=True, help="Data sets: list the known ones, look into any, compare, convert, split."
+    cls=Group,
+    no_args_is_help=True,
+    help="Work with data sets: list the known ones, and show, compare, convert or split any.",
 )
 app.add_typer(split.app, name="split")
 app.command("divergence")(split.divergence)
@@ -52,7 +54,7 @@ app.command("unmask")(mask.unmask)
 
 @app.command("list")
 def list_() -> None:
-    """List the known data sets, with the number of examples in each split, or the file that has to be downloaded.
+    """List the known data sets, with the number of examples in each split, or the file that you have to download.
 
     Example: cgen data list
     """
@@ -78,8 +80,10 @@ def show_(
     data: DataArgument,
     columns: Columns,
     split: SplitOption = None,
-    count: int = option(10, "How many examples to print.", "-n", ge=0, metavar="N"),
-    seed: int | None = option(None, "Draw examples at random; by default print the first.", ge=0, le=LAST_SEED),
+    count: int = option(10, "Print N examples.", "-n", ge=0, metavar="N"),
+    seed: int | None = option(
+        None, "Draw the examples at random with this seed. By default, print the first ones.", ge=0, le=LAST_SEED
+    ),
 ) -> None:
     """Print a few examples and the statistics of a data set.
 
@@ -104,22 +108,23 @@ def write(
     columns: Columns,
     split: SplitOption = None,
     format: FormatOption = None,
-    swap: bool = option(False, "Make each source the target and each target the source."),
+    swap: bool = option(False, "Swap sources and targets."),
     variables: Literal["relative", "named"] | None = option(
         None,
-        "Write variables of targets (A, B, ... or $0, $1, ...) by their distance from the last new one, so that parts "
-        "read alike at any depth (A+1, A+0); or distances as named variables again, in predictions too.",
+        "relative: write variables of targets (A, B, ... or $0, $1, ...) as distances from the last new one (A+1, "
+        "A+0), so that parts look the same at any depth. named: turn distances back into variables, also in "
+        "predictions.",
     ),
     signs: Literal["apart", "marked", "joined"] | None = option(
         None,
-        "apart: set brackets, commas, quotes and other signs apart from words, for good; marked: with ￭ at what stood "
-        "close to the token before; joined: put back what is marked, in predictions too.",
+        "apart: split brackets, commas, quotes and other signs from words, for good. marked: also mark with ￭ what "
+        "stood close to the token before. joined: undo marked, also in predictions.",
     ),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.
 
-    OUT without a suffix is a folder of Parquet files, one a split, with a data card: `datasets.load_dataset(OUT)` opens
-    it. unimorph is lemma TAB form TAB tags, for yoyodyne and the shared tasks.
+    Without a suffix, OUT is a folder of Parquet files, one per split, with a data card; `datasets.load_dataset(OUT)`
+    opens it. The format unimorph is lemma TAB form TAB tags, for yoyodyne and the shared tasks.
 
     Examples: cgen data write scan/jump --split train -o jump-train.tsv
 
@@ -169,16 +174,18 @@ def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "
 @with_options
 def cogs(
     data: DataArgument,
-    to: Annotated[str, typer.Option("--to", metavar="FORM", help="The form to convert to: lf or variable-free.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORM", help="Convert to this form: lf or variable-free.")],
     out: OutOption,
     split: SplitOption = None,
     format: FormatOption = None,
-    keep: bool = option(False, "Keep a target that cannot be converted as it is; otherwise that is an error."),
+    keep: bool = option(
+        False, "Leave targets that cannot be converted as they are, instead of stopping with an error."
+    ),
 ) -> None:
-    """Convert targets of COGS: predictions in the variable-free form (Qiu et al. 2022) to logical forms, or back.
+    """Convert targets of COGS, such as predictions, from variable-free form (Qiu et al. 2022) to logical form, or back.
 
-    Sources are the sentences, which define the variables; variable `x _ 1` of the published files is one token, x_1.
-    The logical form of a single noun or verb cannot be determined.
+    Sources must be the sentences, as they define the variables. The variable `x _ 1` of the published files is a single
+    token here, x_1. The logical form of a single noun or verb cannot be determined.
 
     Example: cgen data cogs predicted.tsv --to lf --keep -o logical.tsv
     """
@@ -195,12 +202,12 @@ def cogs(
 class OverlapOptions(BaseModel):
     """The options of `cgen data overlap`."""
 
-    split: str | None = option(None, "The split of DATA to look for; by default test, or the only one.", metavar="S")
-    train: str | None = option(None, "Training data to look in; by default DATA itself.", metavar="DATA")
+    split: str | None = option(None, "Look for this split of DATA. By default, test or the only one.", metavar="S")
+    train: str | None = option(None, "Look in this training data. By default, DATA itself.", metavar="DATA")
     train_split: list[str] = option(
-        [], "The split of the training data; by default train, or the only one.", metavar="S"
+        [], "Use this split of the training data. By default, train or the only one.", metavar="S"
     )
-    augmented: list[str] = option([], "Look in this together with the training data.", metavar="DATA")
+    augmented: list[str] = option([], "Also look in the training data and these examples together.", metavar="DATA")
     as_json: JsonOption = False
 
 
@@ -209,9 +216,9 @@ class OverlapOptions(BaseModel):
 def overlap(data: DataArgument, options: OverlapOptions) -> None:
     """Print how much of a test set is in the training data, and in training and augmented data together.
 
-    Example overlap: the share of distinct test examples, source and target, that are training examples.
-    Co-occurrence overlap: the share of pairs of tokens that occur together in a source, or in a target, of the test set
-    and also of the training set. The first row is the training data alone; each --augmented has its own row.
+    Example overlap is the share of distinct test examples (source and target) that are training examples.
+    Co-occurrence overlap is the share of token pairs occurring together in a source or target of the test set that also
+    do so in the training set. The first row is for the training data alone; each --augmented gets a row of its own.
 
     Example: cgen data overlap scan/jump --augmented augmented.jsonl
     """
@@ -249,27 +256,28 @@ def _print_overlaps(rows: "list[tuple[str | None, Overlap]]", asked: str) -> Non
 class StemsOptions(BaseModel):
     """The options of `cgen data stems`."""
 
-    split: str | None = option(None, "The split of DATA; by default train, or the only one.", metavar="S")
-    augmented: str | None = option(None, "Add the first examples of this to DATA.", metavar="DATA")
+    split: str | None = option(None, "Use this split of DATA. By default, train or the only one.", metavar="S")
+    augmented: str | None = option(None, "Add the first examples of this data set to DATA.", metavar="DATA")
     size: list[Annotated[int, Field(ge=0)]] = option(
         [],
-        "How many of the augmented examples to add. By default 0, 128, 512, 2048, 10000, up to the "
-        "number that there are.",
+        "Add K of the augmented examples. By default 0, 128, 512, 2048 and 10000, as far as there are enough.",
         metavar="K",
     )
-    shortest: int = option(3, "The least number of code points of a substring that counts as stem.", ge=1)
-    harmony: str | None = option(None, "Count vowels that violate harmony: turkish or finnish.", metavar="LANGUAGE")
+    shortest: int = option(3, "Count a shared substring as stem if it has at least this many code points.", ge=1)
+    harmony: str | None = option(
+        None, "Count vowels that violate the harmony of this language: turkish or finnish.", metavar="LANGUAGE"
+    )
     as_json: JsonOption = False
 
 
 @app.command()
 @with_options
 def stems(data: DataArgument, options: StemsOptions) -> None:
-    """Print how well stems predict affixes and tags, in inflections and with augmented ones added (theorem 1).
+    """Print how well stems predict affixes and tags, in inflections and with augmented ones added.
 
-    Mutual information is empirical, in bits. Beside it are its expectation by chance, if one side is permuted, and the
-    share of the rest (0 independent, 1 determined; - where chance leaves nothing: if each stem is of one example, whole
-    stems say nothing, but their last characters do). See Samir and Silfverberg (2023).
+    Mutual information is empirical, in bits. Beside it are its value by chance (with one side permuted) and the share
+    of the remainder (0 independent, 1 determined; - if chance leaves no remainder: where each stem occurs once, whole
+    stems tell nothing, but their last characters do). See theorem 1 of Samir and Silfverberg (2023).
 
     Example: cgen data stems sigmorphon/turkish --split train-low --augmented more.tsv --harmony turkish
     """

@@ -41,46 +41,55 @@ Measured = dict[str, list[float]]  # by measure, the score of each item
 class Options(BaseModel):
     """The options of `cgen evaluate`."""
 
-    split: str | None = option(None, "The split of DATA; by default test, or the only one.", metavar="S")
-    beam: int = option(1, "Width of beam search; 1 is greedy.", **bounds("beam"))
-    together: bool = option(False, "Also score what all MODELs answer together, as by `cgen predict --with`.")
+    split: str | None = option(None, "Use this split of DATA. By default, test or the only one.", metavar="S")
+    beam: int = option(1, "Width of beam search; 1 is greedy decoding.", **bounds("beam"))
+    together: bool = option(
+        False, "Also score the answers of all MODELs together, as `cgen predict --with` gives them."
+    )
     direct: bool = option(
         False,
-        "Let generators answer, by prototypes retrieved for each source (R&R, appendix E) or the best parse.",
+        "Let generators answer: a network with prototypes retrieved for each source (R&R, appendix E), a grammar by "
+        "its best parse.",
     )
     execute: str | None = option(
         None,
-        "Also execute each prediction, and score the share that gives its source: scan, for predictors of SCAN "
-        "commands from actions (NACS). What cannot be executed is wrong.",
+        "Also execute each prediction, and score how many give their source. scan: for predictors of SCAN commands "
+        "from actions (NACS). Predictions that cannot be executed count as wrong.",
         metavar="LANGUAGE",
     )
     otherwise: str | None = option(
         None,
-        "With --direct: the predictor for what the generator cannot answer: no parse, or unknown tokens.",
+        "With --direct: use this predictor if the generator has no answer (no parse, or unknown tokens).",
         metavar="PREDICTOR",
     )
     perplexity: bool = option(
-        False, "Score generators (.pt) by a bound on the probability of whole examples (over neighborhoods, R&R eq. 4)."
+        False,
+        "Score generators (.pt) by perplexity: a bound on the probability of whole examples (over "
+        "neighborhoods, R&R eq. 4).",
     )
     unit: str = option(
         "token",
-        "What F1 counts: token; analysis (of words: the lemma and each tag); analysis-words (each word of the lemma, "
-        "as in R&R's tables).",
+        "What F1 counts: token; analysis (of words: the lemma and each tag); or analysis-words (each word of the "
+        "lemma, as in R&R's tables).",
         metavar="U",
     )
-    predictions: Path | None = option(None, "Write source and predicted target here (one MODEL).", metavar="OUT")
-    errors: int = option(0, "Print the first N predictions that differ from their reference.", ge=0, metavar="N")
+    predictions: Path | None = option(
+        None, "With one MODEL: write sources and predicted targets to this file.", metavar="OUT"
+    )
+    errors: int = option(0, "Print the first N wrong predictions.", ge=0, metavar="N")
     compare: int | None = option(
         None,
-        "Also compare the systems, each of SEEDS models in a row (1: each model by itself): paired t-tests of exact "
-        "match and of F1 per item, over all items, with Bonferroni's correction, and over the means of the seeds.",
+        "Also compare systems, each made up of SEEDS successive models (1: each model is a system), by paired t-tests "
+        "on exact match and F1: over all items, with Bonferroni correction, and over the means of the seeds.",
         ge=1,
         metavar="SEEDS",
     )
     as_json: JsonOption = False
-    runtime: str | None = option(None, "onnx, native (the C++ runner) or torchscript for bundles, torch for the rest.")
+    runtime: str | None = option(
+        None, "For a bundle: onnx, native (the C++ runner) or torchscript. For anything else: torch."
+    )
     trust_code: TrustOption = False
-    limit: int | None = option(None, "Only N examples, drawn at random: the same ones each time.", ge=1)
+    limit: int | None = option(None, "Use only this many examples, drawn at random but the same each time.", ge=1)
 
     def for_predictions(self) -> bool:
         """Whether an option is given that only applies to predictions."""
@@ -95,7 +104,7 @@ def evaluate(
         list[str],
         argument(
             "MODEL",
-            "Predictors, or with --direct or --perplexity generators: checkpoints (.pt), bundles, or folders of "
+            "Predictors or, with --direct or --perplexity, generators: checkpoints (.pt), bundles, or folders of "
             "`cgen train pretrained`.",
         ),
     ],
@@ -103,7 +112,7 @@ def evaluate(
     options: Options,
     columns: Columns,
 ) -> None:
-    """Predict the targets of DATA and score them: exact match and token F1, and with --execute by what they do.
+    """Predict the targets of DATA and score them by exact match and token F1 and, with --execute, by their effect.
 
     Examples: cgen evaluate baseline.pt augmented.pt scan/jump
 

@@ -47,10 +47,15 @@ def command(name: str) -> Callable[..., None]:
 
     def explain(
         out: Annotated[
-            Path, typer.Argument(metavar="OUT", help=f"What `cgen augment {name}` wrote; its data must be there.")
+            Path,
+            typer.Argument(
+                metavar="OUT", help=f"The file that `cgen augment {name}` wrote. Its data must still be there."
+            ),
         ],
-        line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
-        count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+        line: Annotated[
+            int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
+        ] = 1,
+        count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
     ) -> None:
         kind = find(name)
         if not kind.explains():
@@ -59,10 +64,10 @@ def command(name: str) -> Callable[..., None]:
         method, samples = _made_again(kind(**kind.options_type(**record.options).identity(), beside=out), record, out)
         _print(method, samples, out, line, count)
 
-    explain.__doc__ = f"""Show the training examples that an example made by {name} comes from.
+    explain.__doc__ = f"""Show which training examples an example made by {name} comes from.
 
-    OUT is made once more, by the options in OUT.run.json. What was exchanged is marked by [brackets], and by colours on
-    a terminal.
+    OUT is made again in memory, with the options in OUT.run.json. Whatever was exchanged is shown in [brackets], and in
+    colour on a terminal.
 
     Example: cgen explain {name} more.tsv --line 7
     """
@@ -73,16 +78,20 @@ def csl(
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="What `cgen augment csl` wrote (its data must be there), or `cgen sample G.grammar`."
+            metavar="OUT",
+            help="The file that `cgen augment csl` wrote, whose data must still be there, or that "
+            "`cgen sample G.grammar` wrote.",
         ),
     ],
-    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+    line: Annotated[
+        int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
+    ] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
 ) -> None:
     """Show the rules that derive a sample of a grammar.
 
-    Below each rule stands a training example that has it, too, if `cgen augment csl` made OUT: the grammar is then
-    induced once more, by the options in OUT.run.json. Of several derivations the lowest is shown.
+    If `cgen augment csl` made OUT, each rule is followed by a training example that also uses it; the grammar is then
+    induced again, with the options in OUT.run.json. If there are several derivations, the lowest is shown.
 
     Example: cgen explain csl more.tsv --line 7
     """
@@ -109,15 +118,19 @@ def recombine(
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="What `cgen augment recombine` or `cgen sample` wrote, as .jsonl, .json or .parquet."
+            metavar="OUT",
+            help="The .jsonl, .json or .parquet file that `cgen augment recombine` or `cgen sample` wrote.",
         ),
     ],
-    line: Annotated[int, typer.Option("--line", min=1, metavar="N", help="Which example of OUT, from 1.")] = 1,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many, from there on.")] = 1,
+    line: Annotated[
+        int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
+    ] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
 ) -> None:
     """Show the prototypes that samples of a generator were made from.
 
-    The generator must be where it was: OUT.pt, or the MODEL that was sampled. For more, see `cgen explain attention`.
+    The generator must still be where it was: OUT.pt, or the MODEL that was sampled. For more detail, use
+    `cgen explain attention`.
 
     Example: cgen explain recombine more.jsonl --line 7
     """
@@ -161,12 +174,16 @@ def _drawn(out: Path) -> "tuple[Generator, str | None]":
 
 def attention(
     model: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="A generator's checkpoint.")],
-    index: Annotated[int, typer.Option("--index", min=0, max=2**61, metavar="I", help="Which sample, by `index`.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed it was drawn with.")] = 0,
+    index: Annotated[
+        int, typer.Option("--index", min=0, max=2**61, metavar="I", help="The `index` of the sample.")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed that the sample was drawn with.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Also draw a picture: .png, .svg or .pdf.", show_default=False
+            "--output", "-o", metavar="OUT", help="Also write a picture: .png, .svg or .pdf.", show_default=False
         ),
     ] = None,
 ) -> None:

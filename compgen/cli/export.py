@@ -21,22 +21,24 @@ class Options(BaseModel):
 
     folder: Path | None = option(
         None,
-        "The bundle's folder; a bundle that is already there is replaced. Default: exported/ and MODEL's name.",
+        "Write the bundle to this folder, replacing any bundle there. By default, exported/ plus MODEL's name.",
         "--output",
         "-o",
         metavar="FOLDER",
     )
-    samples: int = option(1000, "Samples to verify with; at batch 1 a tenth.", ge=10, le=10**6, metavar="N")
+    samples: int = option(
+        1000, "Verify with N samples; at batch size 1, with a tenth of them.", ge=10, le=10**6, metavar="N"
+    )
     torchscript: bool | None = option(
         None,
-        "Write the TorchScript file, too, which takes nearly half of the time. Default: yes, except for --int8, which "
-        "has none.",
+        "Also write TorchScript, which takes nearly half of the time. By default yes, except with --int8, which has "
+        "none.",
     )
     int8: bool = option(
         False,
-        "Store large weight matrices of a generator or a Transformer as 8-bit integers: faster on a CPU (a Transformer "
-        "in the C++ runner alone), but an approximation. A sample is still a function of its address, but not always "
-        "the checkpoint's there.",
+        "Store large weight matrices of a generator or a Transformer as 8-bit integers. This is faster on a CPU (for "
+        "a Transformer, only in the C++ runner) but approximate: the sample at an address is always the same, but may "
+        "differ from the checkpoint's.",
     )
 
 
@@ -45,13 +47,13 @@ def export(
     model: Annotated[Path, argument("MODEL", "A checkpoint (.pt) or a grammar (.grammar) that `cgen train` wrote.")],
     options: Options,
 ) -> None:
-    """Export a checkpoint to a bundle, which samples without torch: ONNX and TorchScript, or the rules of a grammar.
+    """Export a checkpoint to a bundle, which runs without torch: ONNX and TorchScript, or the rules of a grammar.
 
-    The export verifies itself: the same samples are drawn in PyTorch, TorchScript and ONNX Runtime. In float64 they
-    must be identical; in float32 only draws that rounding decides may differ. Otherwise nothing is written.
+    The export verifies itself by drawing the same samples in PyTorch, TorchScript and ONNX Runtime. In float64 they
+    must be identical; in float32, only draws that rounding decides may differ. Otherwise, nothing is written.
     A Transformer is exported to ONNX alone, and its answers to made-up sources are compared. A grammar has no graphs:
-    its bundle holds rules and arrays, whose samples are compared with the checkpoint's.
-    With --int8 the bundle is compared with itself, in batches of several sizes, and its distance from the checkpoint
+    its bundle holds rules and arrays, and its samples are compared with the checkpoint's.
+    With --int8, the bundle is compared with itself in batches of several sizes, and its distance from the checkpoint
     is measured.
 
     Example: cgen export recomb2.pt -o exported/mine

@@ -23,7 +23,7 @@ def csl(
     options: dict[str, Any],
     columns: Columns,
     copying: Annotated[
-        bool, typer.Option("--copying", help="Copy words that no rule reads when it parses; samples are the same.")
+        bool, typer.Option("--copying", help="When parsing, copy words that no rule covers. Samples stay the same.")
     ] = False,
     config: Annotated[
         str, typer.Option("--config", metavar="C", help=f"Take options from a TOML file, or from {Csl.configurations}.")
@@ -32,9 +32,10 @@ def csl(
     split: LearnOption = LEARNT,
     seed: SeedOption = 0,
 ) -> None:
-    """Train a generator that is a grammar: induced from DATA, with learned probabilities (CSL, Qiu et al. 2022).
+    """Induce a grammar from DATA and learn probabilities for its rules (CSL, Qiu et al. 2022).
 
-    Export it, and draw pairs by `cgen sample`, or let it parse by `cgen evaluate --direct`.
+    The grammar is a generator: draw pairs from it with `cgen sample`, let it parse with `cgen evaluate --direct`, or
+    export it.
 
     Example: cgen train csl scan/jump --config csl_scan -o jump.grammar
     """

@@ -25,28 +25,31 @@ if TYPE_CHECKING:
 app = App(
     cls=Group,
     no_args_is_help=True,
-    help="N-gram language models of sentences, by KenLM: estimate, measure perplexity, interpolate, and find out "
-    "whether synthetic sentences lower it. `cgen lm install` builds KenLM's programs, once.",
+    help="Work with n-gram language models (KenLM): estimate and interpolate them, measure perplexity, and find out "
+    "whether synthetic sentences lower it. Run `cgen lm install` first; it builds KenLM's programs.",
 )
 
-SOURCES = ", or the sources of .jsonl, .json, .csv, .tsv, .parquet"
-TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one a line{SOURCES}; also with .gz.")]
-OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Words of the longest n-grams.")]
+SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
+TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
+OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Length of the longest n-grams, in words.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads that compute scores; by default one per core.")
+    int | None,
+    typer.Option("--threads", min=1, help="Number of threads that compute scores. By default, one per core."),
 ]
 ValidationOption = Annotated[
-    Path, typer.Option("--validation", metavar="TEXT", help="Sentences that the weights are chosen for.")
+    Path, typer.Option("--validation", metavar="TEXT", help="Choose the weights that are best for these sentences.")
 ]
 
 
 @app.command()
 @with_options
-def install(folder: Path | None = option(None, "Where to put the programs; by default beside this Python.")) -> None:
-    """Build KenLM's programs from its source package: lmplz, build_binary, query, and compgen-ngram, which scores.
+def install(
+    folder: Path | None = option(None, "Put the programs in this folder. By default, beside this Python."),
+) -> None:
+    """Build KenLM's programs lmplz, build_binary and query from source, and compgen-ngram, which computes scores.
 
-    Needs a C++ compiler, make, CMake and Boost; where apt-get is available, Boost need not be installed. What is
-    downloaded is checked by its SHA-256. Programs that exist are kept while their sources are the same.
+    Needs a C++ compiler, make, CMake and Boost; with apt-get, Boost need not be installed. Downloads are checked against
+    their SHA-256. Existing programs are kept as long as their sources have not changed.
 
     Example: cgen lm install
     """
@@ -64,19 +67,29 @@ def install(folder: Path | None = option(None, "Where to put the programs; by de
 class TrainOptions(BaseModel):
     """The options of `cgen lm train`."""
 
-    out: Path = option(..., "The model; ARPA if it ends in .arpa, else binary.", "--output", "-o", metavar="OUT")
+    out: Path = option(
+        ...,
+        "Write the model here: as ARPA if the name ends in .arpa, otherwise in binary.",
+        "--output",
+        "-o",
+        metavar="OUT",
+    )
     order: OrderOption = 5
-    prune: str | None = option(None, "Leave out n-grams that occur at most N times, by order.", metavar="N,N..")
+    prune: str | None = option(
+        None, "Leave out n-grams that occur at most N times: one number for each order.", metavar="N,N.."
+    )
     fallback: bool = option(
         False,
-        "Use fixed discounts (0.5, 1, 1.5) for an order of n-grams whose own cannot be estimated, as in a small or "
-        "repetitive text; the output and the record say for which.",
+        "Use fixed discounts (0.5, 1, 1.5) for orders of n-grams whose discounts cannot be estimated, as in a small "
+        "or repetitive text. The output and the record say which orders.",
         "--discount-fallback",
     )
-    memory: str = option("1G", "For sorting, e.g. 2G or 50%; beyond it, disk.", metavar="SIZE")
-    temporary: Path | None = option(None, "Folder for temporary files.")
-    kind: str = option("probing", "Of a binary model: probing is fast, trie is small.")
-    quantise: int | None = option(None, "Bits of each number in a trie; by default floats.", ge=2, le=25)
+    memory: str = option("1G", "Memory for sorting, e.g. 2G or 50%; the rest goes to disk.", metavar="SIZE")
+    temporary: Path | None = option(None, "Put temporary files in this folder.")
+    kind: str = option("probing", "Kind of binary model: probing is fast, trie is small.")
+    quantise: int | None = option(
+        None, "With --kind trie: store each number in this many bits. By default, as floats.", ge=2, le=25
+    )
 
 
 @app.command()
@@ -106,14 +119,18 @@ def train(texts: TextArgument, options: TrainOptions) -> None:
 @app.command()
 @with_options
 def perplexity(
-    model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
+    model: Annotated[Path, argument("MODEL", "A KenLM model, a mixture (.json) or a recurrent model (.pt).")],
     texts: TextArgument,
-    sentences: Path | None = option(None, "Each sentence's tokens and loss, as TSV.", metavar="OUT"),
-    tokens: Path | None = option(None, "Each token's score, as Parquet, or TSV if OUT ends in .tsv.", metavar="OUT"),
+    sentences: Path | None = option(
+        None, "Write the number of tokens and the loss of each sentence here, as TSV.", metavar="OUT"
+    ),
+    tokens: Path | None = option(
+        None, "Write the score of each token here, as Parquet, or as TSV if OUT ends in .tsv.", metavar="OUT"
+    ),
     threads: ThreadsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the perplexity of each TEXT, sentence ends included, with and without tokens that MODEL does not know.
+    """Print the perplexity of each TEXT, with and without tokens that MODEL does not know. Sentence ends count.
 
     Example: cgen lm perplexity base.bin test.txt
     """
@@ -143,16 +160,14 @@ def perplexity(
 @app.command()
 @with_options
 def rescore(
-    model: Annotated[Path, argument("MODEL", "A model of KenLM, a mixture (.json), or a recurrent one (.pt).")],
-    text: Annotated[
-        Path, argument("TEXT", f"Hypotheses, one a line{SOURCES}; a file also with .gz; - is standard input.")
-    ],
+    model: Annotated[Path, argument("MODEL", "A KenLM model, a mixture (.json) or a recurrent model (.pt).")],
+    text: Annotated[Path, argument("TEXT", f"Hypotheses, one per line{SOURCES}; also .gz; - for standard input.")],
     threads: ThreadsOption = None,
 ) -> None:
-    """Print a line for each line of TEXT: its log probability (natural), tokens, and tokens that MODEL does not know.
+    """Print, for each line of TEXT, its natural log probability, its tokens, and the tokens that MODEL does not know.
 
-    The end of a sentence is a token, and a blank line has no other. Columns are parted by TABs, so `paste` puts them
-    beside the hypotheses, which may be of any number of sources.
+    The end of a sentence counts as a token; a blank line has no other. Columns are separated by TABs, so that `paste`
+    can put them beside the hypotheses, which may belong to any number of sources.
 
     Examples:
 
@@ -170,16 +185,20 @@ def rescore(
 @app.command()
 @with_options
 def interpolate(
-    models: Annotated[list[Path], argument("MODEL", "Models over one vocabulary, also recurrent ones (.pt).")],
+    models: Annotated[list[Path], argument("MODEL", "Models with the same vocabulary; recurrent ones (.pt) too.")],
     validation: ValidationOption,
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The mixture (.json).")],
-    grid: str | None = option(None, "Choose the second weight among these, e.g. 0.05,0.1,0.5.", metavar="V,V.."),
-    by_history: bool = option(False, "Weights for each number of words of history that the first MODEL knows."),
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Write the mixture here (.json).")],
+    grid: str | None = option(
+        None, "Choose the weight of the second model from these, e.g. 0.05,0.1,0.5.", metavar="V,V.."
+    ),
+    by_history: bool = option(
+        False, "Use separate weights for each number of words of history that the first MODEL knows."
+    ),
     threads: ThreadsOption = None,
 ) -> None:
-    """Mix models token by token, with the weights that make a text most probable (by expectation maximisation).
+    """Mix models token by token, with the weights that make a text most probable (found by expectation maximisation).
 
-    OUT names the models and is for `cgen lm perplexity`; the models stay where they are.
+    OUT refers to the models, which must stay where they are. Use it as a MODEL of `cgen lm perplexity`.
 
     Examples:
 
@@ -212,20 +231,26 @@ class AugmentOptions(BaseModel):
     """The options of `cgen lm augment`."""
 
     validation: ValidationOption
-    test: Path = option(..., "Sentences that are measured at the end.", metavar="TEXT")
+    test: Path = option(..., "Measure perplexity on these sentences at the end.", metavar="TEXT")
     out: Path = option(
-        ..., "A folder for models and report.json: new, empty, or of the same run.", "--output", "-o", metavar="DIR"
+        ...,
+        "Write models and report.json to this folder, which must be new, empty or of the same run.",
+        "--output",
+        "-o",
+        metavar="DIR",
     )
     scheme: str = option(
         "worth",
-        "worth: weight synthetic n-grams by how much of the history the text itself has. paper: as published.",
+        "worth: weight synthetic n-grams by how much of their history the text itself has. paper: as published.",
     )
-    count: int | None = option(None, "Most synthetic sentences of a kind.", "-n", ge=1, metavar="N")
-    window: int | None = option(None, "Tokens around a gap that must agree; by default the scheme's.", ge=0)
-    seeds: str = option("0,1,2", "One run each.", metavar="S,S..")
-    partners: list[Path] = option([], "One more model for mixture and control.", "--with", metavar="MODEL")
+    count: int | None = option(None, "Make at most N synthetic sentences of each kind.", "-n", ge=1, metavar="N")
+    window: int | None = option(
+        None, "Tokens on each side of a gap that must agree. By default, the scheme decides.", ge=0
+    )
+    seeds: str = option("0,1,2", "Make one run with each of these seeds.", metavar="S,S..")
+    partners: list[Path] = option([], "Add this model to both the mixture and the control.", "--with", metavar="MODEL")
     order: OrderOption = 5
-    fallback: bool = option(False, "Fixed discounts for the base model too.", "--discount-fallback")
+    fallback: bool = option(False, "Use fixed discounts for the base model too.", "--discount-fallback")
     as_json: JsonOption = False
 
     def runs(self) -> list[int]:
@@ -253,17 +278,17 @@ class AugmentOptions(BaseModel):
 @app.command()
 @with_options
 def augment(
-    data: Annotated[str, argument("DATA", "Sentences to learn from, one a line.")], options: AugmentOptions
+    data: Annotated[str, argument("DATA", "Sentences to learn from, one per line.")], options: AugmentOptions
 ) -> None:
     """Find out whether synthetic sentences (GECA) lower perplexity, and keep the mixture.
 
-    The gain is reported with its control: a mixture of as many models in which training sentences, drawn again, take
-    the place of the synthetic ones. Any second model would gain as much as the control.
+    The gain is reported beside that of a control: a mixture of as many models in which training sentences, drawn again,
+    replace the synthetic ones. Any second model would gain as much as the control.
 
-    Models with synthetic or resampled sentences have fixed discounts (KenLM's --discount_fallback) for orders of
-    n-grams whose own cannot be estimated. The output says which, as does `fallback_orders` in report.json.
+    Models of synthetic or resampled sentences use fixed discounts (KenLM's --discount_fallback) for orders of n-grams
+    whose discounts cannot be estimated. The output names these orders, as does `fallback_orders` in report.json.
 
-    Where DIR holds another run, or other files, nothing is done: its mixtures name models that would be replaced.
+    If DIR holds another run, or other files, the command stops: mixtures there may refer to models it would replace.
 
     Example: cgen lm augment train.txt --validation val.txt --test test.txt -o runs/lm
     """

@@ -21,9 +21,9 @@ NAME = "cgen"  # of the command; bash has a builtin `compgen`, which hides a pro
 COMPLETE = "_CGEN_COMPLETE"  # set by the scripts of `cgen completion` where they ask for completions
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 
-HELP = """Make the training examples that people lack: recombine what you have, train on it, show that it generalises.
+HELP = """Augment training data: recombine the examples you have, train on them, and measure whether that helps.
 
-A first round, on SCAN (which compgen makes itself):
+A first round, on SCAN (compgen generates this data set itself):
 
 \b
     cgen train recombine scan/jump -o recomb2.pt
@@ -46,20 +46,23 @@ NO_MEMORY = (
 
 COMMANDS = {
     "data": ("compgen.cli.data:app", "List, show, compare, convert and split data sets."),
-    "check": ("compgen.cli.check:check", "Say what is wrong in a table, where, and which methods apply."),
+    "check": ("compgen.cli.check:check", "Check a table: what is wrong, where, and which methods apply."),
     "train": ("compgen.cli.train:app", "Train a generator or a predictor."),
     "export": ("compgen.cli.export:export", "Export a checkpoint to a bundle, which runs without torch."),
-    "verify": ("compgen.cli.verify:verify", "Check that a bundle gives here what it gave where it was exported."),
+    "verify": (
+        "compgen.cli.verify:verify",
+        "Check that a bundle gives the same results here as where it was exported.",
+    ),
     "sample": ("compgen.cli.sample:sample", "Draw new examples from a generator, and filter them."),
-    "compare": ("compgen.cli.compare:compare", "Find out which augmentation helps on DATA, and how sure that is."),
+    "compare": ("compgen.cli.compare:compare", "Find out which augmentation helps on DATA, and how certain that is."),
     "augment": ("compgen.cli.augment:app", "Make more examples from those in DATA."),
     "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
     "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),
-    "report": ("compgen.cli.report:report", "Make the report of a comparison again."),
-    "predict": ("compgen.cli.predict:predict", "Predict the targets of sources, which may come through a pipe."),
+    "report": ("compgen.cli.report:report", "Write the report of a comparison again."),
+    "predict": ("compgen.cli.predict:predict", "Predict the targets of sources, from a file or a pipe."),
     "explain": ("compgen.cli.explain:app", "Show why a synthetic example exists."),
     "lm": ("compgen.cli.lm:app", "Estimate, measure and mix n-gram language models."),
-    "completion": ("compgen.cli.completion:completion", "Print a script that completes commands and options on TAB."),
+    "completion": ("compgen.cli.completion:completion", "Print a script for shell completion on TAB."),
 }
 
 app = typer.Typer(

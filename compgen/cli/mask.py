@@ -34,23 +34,28 @@ def mask(
     out: OutOption,
     columns: Columns,
     names: str | None = option(
-        None, "Names: one a line, perhaps of several tokens, perhaps with TAB and a type.", metavar="FILE"
+        None,
+        "Mask the names in this file: one per line, of one or more tokens, optionally with TAB and a type.",
+        metavar="FILE",
     ),
-    found: Path | None = option(None, "Write the names found, to mask other data by --names.", metavar="FILE"),
-    prefix: str = option("name", "What placeholders of names without a type begin with.", metavar="WORD"),
+    found: Path | None = option(
+        None, "Write the names found to this file, to mask other data with --names.", metavar="FILE"
+    ),
+    prefix: str = option("name", "Begin placeholders of names without a type with this word.", metavar="WORD"),
     most: float | None = option(
-        None, f"Without --names: a name is in at most this share of examples. Default: {MOST}.", gt=0, le=1
+        None, f"Without --names: take only names that at most this share of examples have. Default: {MOST}.", gt=0, le=1
     ),
     split: SplitOption = None,
     format: FormatOption = None,
 ) -> None:
-    """Put placeholders (name0, name1) for names, alike in source and target, so that all names are learnt as one.
+    """Replace names by placeholders (name0, name1), in source and target alike, so that all names are learnt as one.
 
-    Without --names, a name is what sources and targets share literally: tokens with a letter or digit that each example
-    has on both sides or on neither, the longest spans first. With --names, sources alone (.txt) can be masked, too.
+    Without --names, names are what sources and targets share literally: tokens with a letter or digit that each example
+    has on both sides or on neither, the longest spans first. With --names, you can also mask sources alone (.txt).
 
-    OUT (.jsonl, .csv, .parquet) has a column `names`, by which `cgen data unmask` puts names back, in predictions too.
-    Types are placeholders' beginnings (city0). Where a token of the data looks like one, it gets a `_` (name_0).
+    OUT (.jsonl, .csv, .parquet) has a column `names`, from which `cgen data unmask` restores the names, also in
+    predictions. A placeholder begins with the name's type, if it has one (city0). Where the data already contain such
+    a token, placeholders get a `_` (name_0).
 
     Examples:
 
@@ -98,18 +103,21 @@ def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:
 @with_options
 def unmask(
     predicted: Annotated[
-        str, argument("PREDICTED", "Predictions for masked sources (.tsv, .jsonl, .parquet; .txt or -: lines).")
+        str, argument("PREDICTED", "Predictions for masked sources: .tsv, .jsonl or .parquet, or lines (.txt, -).")
     ],
     masked: Annotated[
-        str, typer.Option("--masked", metavar="MASKED", help="What was predicted from, by `cgen data mask`.")
+        str,
+        typer.Option(
+            "--masked", metavar="MASKED", help="The masked data that was predicted from, as `cgen data mask` wrote it."
+        ),
     ],
     out: OutOption,
     format: FormatOption = None,
 ) -> None:
-    """Put names back in the place of their placeholders, in sources and predicted targets.
+    """Put names back in place of their placeholders, in sources and predicted targets.
 
-    PREDICTED is in the order of MASKED, as `cgen predict` writes it; of --best as .jsonl. MASKED itself
-    gives back what it was made from.
+    PREDICTED must be in the order of MASKED, as `cgen predict` writes it; with --best, as .jsonl. Given MASKED itself,
+    the command restores the data that it was made from.
 
     Examples:
 

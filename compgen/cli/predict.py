@@ -31,34 +31,35 @@ class Options(BaseModel):
 
     out: str = option(
         "-",
-        "A .txt, .tsv or .jsonl file, or .unimorph for words (also with .gz), or -: lines.",
+        "Write to this .txt, .tsv or .jsonl file, or .unimorph for words (also .gz), or print lines (-).",
         "--output",
         "-o",
         metavar="OUT",
     )
     best: int | None = option(
         None,
-        "The N best targets of each source, by beam search; .jsonl has their scores.",
+        "Write the N best targets of each source, found by beam search; .jsonl has their scores.",
         metavar="N",
         **bounds("best"),
     )
-    beam: int = option(1, "Width of beam search, at least N; 1 is greedy.", **bounds("beam"))
+    beam: int = option(1, "Width of beam search, at least N of --best; 1 is greedy decoding.", **bounds("beam"))
     format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
-        None, "Format of INPUT; by default its suffix decides, and of a pipe the first line.", metavar="F"
+        None, "Format of INPUT. By default, its suffix decides or, for a pipe, its first line.", metavar="F"
     )
-    split: str | None = option(None, "Only the sources of a split of INPUT.", metavar="S")
+    split: str | None = option(None, "Use only the sources of this split of INPUT.", metavar="S")
     others: list[str] = option(
         [],
-        "Another predictor, to answer together with MODEL: each proposes targets, and the mean of their "
-        "log-probabilities decides.",
+        "Answer together with this predictor: each proposes targets, and the mean of their log-probabilities decides.",
         "--with",
         metavar="MODEL",
     )
     direct: bool = option(False, "Let a generator or a grammar answer, as in `cgen evaluate`.")
     otherwise: str | None = option(
-        None, "With --direct: the predictor for sources without an answer.", metavar="PREDICTOR"
+        None, "With --direct: use this predictor for sources without an answer.", metavar="PREDICTOR"
     )
-    runtime: str | None = option(None, "onnx, native (the C++ runner) or torchscript for bundles, torch for the rest.")
+    runtime: str | None = option(
+        None, "For a bundle: onnx, native (the C++ runner) or torchscript. For anything else: torch."
+    )
     trust_code: TrustOption = False
 
     @model_validator(mode="after")
@@ -80,7 +81,9 @@ class Options(BaseModel):
 def predict(
     model: Annotated[
         str,
-        argument("MODEL", "A checkpoint, a bundle, a folder of `cgen train pretrained`; with --direct also a grammar."),
+        argument(
+            "MODEL", "A checkpoint, a bundle or a folder of `cgen train pretrained`; with --direct, also a grammar."
+        ),
     ],
     options: Options,
     columns: Columns,
@@ -89,17 +92,16 @@ def predict(
         typer.Argument(metavar="INPUT", help="Sources: a file, - for standard input (the default), or NAME/SPLIT."),
     ] = "-",
 ) -> None:
-    """Predict the targets of sources. Lines are answered as they come, one for one.
+    """Predict the targets of sources. Each line is answered as it comes.
 
-    INPUT has a source a line, its tokens separated by spaces (.txt, -), or is any other data; targets are not looked
-    at, and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix), or
-    tables with columns of these names. Data with names of columns, or of which a --split is asked for, are read whole
-    before they are answered.
+    INPUT has one source per line, as tokens separated by spaces (.txt, -), or is any other data; targets are ignored,
+    and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix), or tables
+    with columns of these names. Data with column names, or with --split, are read to the end before they are answered.
 
-    OUT has predicted tokens, separated by spaces (.txt, -; of --best with TABs between them), source TAB predicted
-    (.tsv; a row for each of --best), or also log-probabilities and INPUT's other columns, such as an id (.jsonl). Words
-    are written as words, in .tsv and .unimorph as lemma TAB form TAB tags. A predictor of analyses reads forms as they
-    are written.
+    OUT has the predicted tokens, separated by spaces (.txt, -; with --best, targets are separated by TABs), or source
+    TAB predicted (.tsv; with --best, a row for each target), or also log-probabilities and INPUT's other columns, such
+    as an id (.jsonl). Words are written as words, in .tsv and .unimorph as lemma TAB form TAB tags. A predictor of
+    analyses reads forms as they are written.
 
     Examples:
 

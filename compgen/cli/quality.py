@@ -65,11 +65,13 @@ class QualityOptions(BaseModel):
     """The options of `cgen data quality`."""
 
     train: str = option(..., "The training data that MADE was made from.", metavar="DATA")
-    train_split: str | None = option(None, "Their split; by default train, or the only one.", metavar="S")
-    split: str | None = option(None, "The split of MADE; by default train, or the only one.", metavar="S")
-    asked: int | None = option(None, "Warn if there are fewer examples than this.", "-n", ge=1, metavar="N")
+    train_split: str | None = option(
+        None, "Use this split of the training data. By default, train or the only one.", metavar="S"
+    )
+    split: str | None = option(None, "Use this split of MADE. By default, train or the only one.", metavar="S")
+    asked: int | None = option(None, "Warn if there are fewer than N examples.", "-n", ge=1, metavar="N")
     targets: str | None = option(
-        None, "Say how many targets this grammar derives: as for `cgen augment csl`.", metavar="G"
+        None, "Report how many targets this grammar derives; see --targets of `cgen augment csl`.", metavar="G"
     )
     strict: StrictOption = False
     as_json: JsonOption = False
@@ -77,19 +79,19 @@ class QualityOptions(BaseModel):
 
 @with_options
 def command(
-    made: Annotated[str, argument("MADE", "Examples that were made, as DATA of other commands.")],
+    made: Annotated[str, argument("MADE", "The examples to judge, in any form that DATA of other commands can have.")],
     options: QualityOptions,
 ) -> None:
-    """Print the quality of examples that were made from training data: form, contradictions, novelty, diversity.
+    """Measure the quality of examples made from training data: form, contradictions, novelty, diversity.
 
     \b
     new         n-grams (ends count as tokens) and templates not in training;
-                a template: the target, blank for tokens of its source
-    distance    edit distance / longer length, mean of random pairs
-    divergence  Jensen-Shannon, of the distributions of tokens, in bits
+                a template is the target, with tokens of its source blanked
+    distance    edit distance / longer length, mean over random pairs
+    divergence  Jensen-Shannon divergence of the token distributions, in bits
 
-    Whether an example is right cannot be measured. Warnings, with what to do, go to standard error: fewer than asked
-    for, brackets not balanced, contradictions, repetitions. The commands `augment` and `sample` show the same.
+    Whether an example is right cannot be measured. Warnings, with advice, go to standard error: too few examples,
+    unbalanced brackets, contradictions, repetitions. The commands `augment` and `sample` print the same.
 
     Example: cgen data quality more.jsonl --train pairs.tsv
     """

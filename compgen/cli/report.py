@@ -15,12 +15,12 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `cgen compare` wrote.")],
     json: JsonOption = False,
 ) -> None:
-    """Make report.html of a comparison again, and print what was found.
+    """Write report.html of a comparison again, and print the results.
 
-    The page is made from compare.json alone: nothing is trained. It needs no network and no other file, so it can be
-    sent as it is. The table has, for each system tried on the test part, its accuracy, its gain over the training
-    examples alone with the 95 % interval, and its gain over the control (as many examples drawn again from training)
-    with its p-value, corrected for the number of systems. Then comes what to know before one believes the answer.
+    The page is made from compare.json alone; nothing is trained. It needs no network and no other file, so you can
+    send it as it is. The table shows, for each system tried on the test part, its accuracy, its gain over the training
+    examples alone with a 95 % interval, and its gain over the control (as many examples drawn again from training)
+    with a p-value, corrected for the number of systems. Below it is what to know before you trust the answer.
 
     Example: cgen report comparison
     """

@@ -23,33 +23,35 @@ class Options(BaseModel):
     """The options of `cgen select`."""
 
     out: OutOption
-    count: int = option(..., "How many.", "-n", ge=1, metavar="N")
+    count: int = option(..., "Select N examples.", "-n", ge=1, metavar="N")
     by: str = option(
         "umt+loss",
-        "random; umt or emt (diverse: templates are drawn uniformly, or as often as they occur); highloss or lowloss "
-        "(what MODEL finds least or most probable); umt+loss, emt+loss (both: the least probable example of each "
-        "template drawn).",
+        "Select at random (random), for diversity (umt draws templates uniformly, emt as often as they occur), what "
+        "MODEL finds least or most probable (highloss, lowloss), or by both (umt+loss and emt+loss: the least "
+        "probable example of each template drawn).",
         metavar="STRATEGY",
     )
-    model: str | None = option(None, "For losses: a predictor, trained on the original examples.", metavar="MODEL")
+    model: str | None = option(
+        None, "For strategies with a loss: a predictor trained on the original examples.", metavar="MODEL"
+    )
     template: Literal["tags", "shape", "length", "template"] | None = option(
         None,
         "What selected examples should differ in: tags (of inflection), shape (the target without what it shares with "
-        "the source), length (of the source), or template: that column of DATA, which JSON lines and Parquet can have, "
-        "and GECA's examples do. By default tags, or shape where there are none.",
+        "the source), length (of the source), or template (that column of DATA, in JSON lines or Parquet; GECA writes "
+        "it). By default tags, or shape if there are no tags.",
         metavar="T",
     )
-    split: list[str] = option(LEARNT, "The split of DATA to select from.", metavar="S")
+    split: list[str] = option(LEARNT, "Select from this split of DATA.", metavar="S")
     seed: SeedOption = 0
     format: FormatOption = None
 
 
 @with_options
 def select(candidates: DataArgument, options: Options) -> None:
-    """Select N of the synthetic examples in DATA, of any augmenter, to train on beside the original ones.
+    """Select N of the synthetic examples in DATA, made by any augmenter, to train on with the original ones.
 
-    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), where they are right. For
-    tests that are longer than training, --by umt --template length takes as many long ones as short ones.
+    Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), if they are right. For
+    tests that are longer than training, --by umt --template length selects as many long examples as short ones.
 
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """

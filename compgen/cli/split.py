@@ -31,16 +31,20 @@ if TYPE_CHECKING:
     from compgen.data.compounds import Divergences, Inventory
     from compgen.data.examples import Dataset
 
-app = App(cls=Group, no_args_is_help=True, help="Split data at random, or so that tests ask for generalisation.")
+app = App(cls=Group, no_args_is_help=True, help="Split data at random, or so that the test requires generalisation.")
 
 AMOUNT = "N|SHARE"  # examples, or below 1 a share of all
 DevOption = Annotated[
-    float, typer.Option("--dev", min=0, metavar=AMOUNT, help="Move so many of the test examples to a part dev.")
+    float, typer.Option("--dev", min=0, metavar=AMOUNT, help="Move this many of the test examples to a part dev.")
 ]
 DivergenceOption = Annotated[
     float,
     typer.Option(
-        "--divergence", min=0, max=1, metavar="D", help="Aim for this divergence of compounds; 1: the largest."
+        "--divergence",
+        min=0,
+        max=1,
+        metavar="D",
+        help="Aim for this divergence of compounds; 1 for the largest possible.",
     ),
 ]
 
@@ -55,18 +59,21 @@ def few_shot(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="A folder for one file per split.", file_okay=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Write one file per split to this folder.", file_okay=False
+        ),
     ],
     hints: list[Annotated[int, Field(ge=1)]] = option(
-        [], "Past and future words in training; by default 4, 8, 16.", metavar="H"
+        [], "Keep H past and future words in training. By default 4, 8 and 16.", metavar="H"
     ),
-    seeds: int = option(5, "Splits of each, at most 5.", ge=1, le=5, metavar="N"),
+    seeds: int = option(5, "Make N splits for each H, at most 5.", ge=1, le=5, metavar="N"),
 ) -> None:
-    """Keep all but a few past and future forms out of training (Akyürek et al. 2021): 1,000 words to train on.
+    """Train on 1,000 words with only a few past and future forms among them (Akyürek et al. 2021).
 
     FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
-    inflection (lemma and tags to form). The splits of 4, 8 and 16 hints are the published ones. To learn analysis, swap
-    the sides: `cgen data write FILE --swap -o analysis.tsv`.
+    inflection (lemma and tags to form). The splits with 4, 8 and 16 hints are the published ones. To learn analysis,
+    swap the sides: `cgen data write FILE --swap -o analysis.tsv`.
 
     Example: cgen data split few-shot sigmorphon/turkish --hints 8 --seeds 2 -o splits
     """
@@ -122,15 +129,15 @@ def _few_shot_splits(
 def lemma(
     data: DataArgument,
     out: OutOption,
-    train: float | None = option(None, "Share of the examples to train on; by default 0.8.", ge=0, le=1),
-    test: float | None = option(None, "In place of --train: share to test on.", ge=0, le=1),
-    validation: float = option(0.1, "Share to validate on.", ge=0, le=1),
+    train: float | None = option(None, "Train on this share of the examples. By default, 0.8.", ge=0, le=1),
+    test: float | None = option(None, "Instead of --train: test on this share.", ge=0, le=1),
+    validation: float = option(0.1, "Validate on this share.", ge=0, le=1),
     split: SplitOption = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Let no lemma be in two of the parts train, validation and test (Goldman et al. 2022).
+    """Split inflections so that no lemma is in two of the parts train, validation and test (Goldman et al. 2022).
 
-    DATA are examples of inflection; without --split all of them are split anew, whatever parts they had.
+    DATA must be examples of inflection. Without --split, all of them are split again, whatever splits they were in.
 
     Example: cgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
@@ -154,12 +161,14 @@ class CompoundOptions(BaseModel):
 
     compounds: Literal["tree", "source", "target"] | None = option(
         None,
-        "tree: function applications in targets with ( ) and , as tokens; source or target: n-grams of that side. "
-        "By default tree if most distinct targets have brackets that match, else source.",
+        "Take as compounds: function applications in targets with ( ) and , as tokens (tree), or n-grams of the "
+        "source or target. By default, tree if most distinct targets have matching brackets, otherwise source.",
         metavar="KIND",
     )
-    ngram: int | None = option(None, "Compounds of sequences are 2 to N tokens long; by default 3.", ge=2, metavar="N")
-    plain_atoms: bool = option(False, "Atoms of trees are names alone, without their number of arguments.")
+    ngram: int | None = option(
+        None, "For source or target: take n-grams of 2 to N tokens. By default, 3.", ge=2, metavar="N"
+    )
+    plain_atoms: bool = option(False, "For tree: take names alone as atoms, without their number of arguments.")
 
     def inventory(self, dataset: "Dataset") -> "Inventory":
         """The atoms and compounds of a dataset.
@@ -185,9 +194,14 @@ class SplitOptions(BaseModel):
     """The options of splits that all examples are in."""
 
     out: OutOption
-    train: float | None = option(None, "Examples to train on; by default half.", gt=0, metavar=AMOUNT)
+    train: float | None = option(
+        None, "Train on this many examples, or this share. By default, half.", gt=0, metavar=AMOUNT
+    )
     test: float | None = option(
-        None, "In place of --train: examples to test on, those of --dev among them.", gt=0, metavar=AMOUNT
+        None,
+        "Instead of --train: test on this many examples, or this share, including those of --dev.",
+        gt=0,
+        metavar=AMOUNT,
     )
     dev: DevOption = 0
     split: SplitOption = None
@@ -243,38 +257,42 @@ class TemplateOptions(SplitOptions):
     """The options of `cgen data split template`."""
 
     side: Literal["source", "target"] = option(
-        "target", "What is kept together: equal sources or equal targets.", metavar="SIDE"
+        "target", "Keep examples with equal sources, or with equal targets, together.", metavar="SIDE"
     )
 
 
 class LengthOptions(SplitOptions):
     """The options of `cgen data split length`."""
 
-    side: Literal["source", "target"] = option("source", "Whose tokens are counted.", metavar="SIDE")
+    side: Literal["source", "target"] = option("source", "Measure length in tokens of this side.", metavar="SIDE")
 
 
 class TmcdOptions(SplitOptions, CompoundOptions):
     """The options of `cgen data split tmcd`."""
 
-    least: int = option(2, "Every test atom is in at least M training examples.", ge=0, metavar="M")
+    least: int = option(2, "Require every test atom to be in at least M training examples.", ge=0, metavar="M")
     divergence: DivergenceOption = 1.0
 
 
 class McdOptions(SplitOptions, CompoundOptions):
     """The options of `cgen data split mcd`."""
 
-    train: float | None = option(None, "Examples to train on; by default 40%.", gt=0, metavar=AMOUNT)
-    test: float | None = option(None, "Examples to test on; by default 10%.", gt=0, metavar=AMOUNT)
-    atoms: float = option(0.02, "The largest divergence of atoms.", ge=0, le=1, metavar="D")
+    train: float | None = option(
+        None, "Train on this many examples, or this share. By default, 40%.", gt=0, metavar=AMOUNT
+    )
+    test: float | None = option(
+        None, "Test on this many examples, or this share. By default, 10%.", gt=0, metavar=AMOUNT
+    )
+    atoms: float = option(0.02, "Allow at most this divergence of atoms.", ge=0, le=1, metavar="D")
     divergence: DivergenceOption = 1.0
 
 
 @app.command("random")
 @with_options
 def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None:
-    """Divide examples at random: a test that asks for no generalisation but to new examples.
+    """Split examples at random: the test requires no generalisation except to new examples.
 
-    Equal examples may be in both parts. Parts are numbers of examples, or shares below 1.
+    Equal examples may be in both parts. Give the size of a part as a number of examples, or as a share below 1.
 
     Example: cgen data split random pairs.tsv --test 0.2 --dev 100 --seed 1 -o parts.tsv
     """
@@ -287,11 +305,11 @@ def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None
 @app.command()
 @with_options
 def template(data: DataArgument, options: TemplateOptions, columns: Columns) -> None:
-    """Let no target be in both train and test: whole groups of equal targets are drawn (Shaw et al. 2021).
+    """Keep equal targets together, so that no target is in both train and test (Shaw et al. 2021).
 
-    Where sources have several targets, --side source keeps those together, so that no test source is known.
-    Names in targets should be placeholders, like m0; otherwise templates that differ only in names count as two.
-    On GeoQuery, --train 440 with the seeds 1, 2 and 3 gives the published splits.
+    If sources have several targets, use --side source, so that no test source is in training. Names in targets should
+    be placeholders, like m0; otherwise, templates that differ only in a name count as two (see `cgen data mask`).
+    On GeoQuery, --train 440 with seeds 1, 2 and 3 gives the published splits.
 
     Example: cgen data split template geoquery.tsv --train 440 --dev 110 --seed 1 -o template1.tsv
     """
@@ -304,10 +322,10 @@ def template(data: DataArgument, options: TemplateOptions, columns: Columns) -> 
 @app.command()
 @with_options
 def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None:
-    """Train on the shortest examples, test on the others (Shaw et al. 2021). The seed is for --dev alone.
+    """Train on the shortest examples and test on the others (Shaw et al. 2021).
 
-    Of examples that are as long as the longest to train on, the first in DATA are trained on. SCAN's own length split
-    is by targets: --side target --train 16990.
+    Among examples of the same length, those that come first in DATA go to train. The seed matters only for --dev.
+    SCAN's own length split is by targets: --side target --train 16990.
 
     Example: cgen data split length geoquery.tsv --train 440 --dev 110 -o length.tsv
     """
@@ -320,11 +338,11 @@ def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None
 @app.command()
 @with_options
 def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
-    """Make train and test differ in compounds, while training knows each test atom (TMCD; Shaw et al. 2021).
+    """Make train and test differ in compounds, with every test atom in training (TMCD; Shaw et al. 2021).
 
-    All examples are in one part or the other. Atoms are the symbols of targets; compounds say which function takes what
-    as its first, second ... argument. The published splits of GeoQuery have divergences of 0.13 to 0.24; the largest
-    is more: ask for those with --divergence. Those of Shaw et al. have --train 440 --least 1 --plain-atoms.
+    Every example goes to one part or the other. Atoms are the symbols of targets; compounds say which function takes
+    what as its first, second ... argument. The published splits of GeoQuery have divergences of 0.13 to 0.24, below the
+    largest possible; use --divergence to ask for that. Shaw et al. used --train 440 --least 1 --plain-atoms.
 
     Example: cgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
     """
@@ -341,8 +359,8 @@ def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
 def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
     """Make train and test differ in compounds, but hardly in atoms (MCD; Keysers et al. 2020).
 
-    Examples in neither part are left out: the more there are, the larger the divergence can be. Every atom of the test
-    part is in training. SCAN takes half a minute or less.
+    Some examples are left out of both parts: the more, the larger the divergence can be. Every atom of the test part is
+    in training. SCAN takes half a minute or less.
 
     Example: cgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """
@@ -364,19 +382,19 @@ class DivergenceOptions(CompoundOptions):
     """The options of `cgen data divergence`."""
 
     split: list[str] = option(
-        [], "The split of DATA to test on. By default all but those to train on, taken together.", metavar="S"
+        [], "Test on this split of DATA. By default, on all splits but the training split, taken together.", metavar="S"
     )
-    train: str | None = option(None, "Training data; by default DATA itself.", metavar="DATA")
-    train_split: str = option("train", "The split of the training data.", metavar="S")
-    as_json: bool = option(False, "Print a line of JSON in place of words.", "--json")
+    train: str | None = option(None, "The training data. By default, DATA itself.", metavar="DATA")
+    train_split: str = option("train", "Use this split of the training data.", metavar="S")
+    as_json: bool = option(False, "Print a line of JSON instead of words.", "--json")
 
 
 @with_options
 def divergence(data: DataArgument, options: DivergenceOptions) -> None:
-    """Print the divergence of the parts of a split, in atoms and in compounds.
+    """Print how much the parts of a split diverge in atoms and in compounds.
 
-    Divergence is 0 if both parts have the same relative frequencies, and 1 if they have nothing in common: 1 minus the
-    Chernoff coefficient, alpha 0.5 for atoms and 0.1 for compounds (Keysers et al. 2020).
+    Divergence is 0 if both parts have the same relative frequencies, and 1 if they have nothing in common. It is 1
+    minus the Chernoff coefficient, with alpha 0.5 for atoms and 0.1 for compounds (Keysers et al. 2020).
 
     Example: cgen data divergence template1.tsv
     """

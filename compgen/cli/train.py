@@ -35,22 +35,28 @@ METHODS = {
     "seq2seq": ("compgen.cli.train:seq2seq", "Train a predictor: an attentive LSTM encoder-decoder."),
     "transformer": ("compgen.cli.train:transformer", "Train a predictor: a Transformer, from scratch."),
     "pretrained": ("compgen.cli.train:pretrained", "Fine-tune a pretrained encoder-decoder such as T5."),
-    "csl": ("compgen.cli.grammar:command", "Train a generator that is a grammar."),
+    "csl": ("compgen.cli.grammar:command", "Induce a grammar, which is a generator."),
 }
 
 app = typer.Typer(
     cls=lazy_group(METHODS),
     no_args_is_help=True,
-    help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). Training of a network "
-    "logs to OUT.log.jsonl, saves its state to OUT.partial, stops cleanly on Ctrl-C, and with --resume continues where "
-    "it stopped.",
+    help="Train a generator (recombine, csl) or a predictor (seq2seq, transformer, pretrained). A network's training "
+    "logs to OUT.log.jsonl and saves its state to OUT.partial. You can stop it with Ctrl-C and continue it with "
+    "--resume.",
 )
 
 OutOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The checkpoint to write (.pt).")]
-ConfigOption = Annotated[str, typer.Option("--config", metavar="C", help="A shipped configuration, or a TOML file.")]
+ConfigOption = Annotated[
+    str, typer.Option("--config", metavar="C", help="The name of a shipped configuration, or a TOML file.")
+]
 AugmentedOption = Annotated[
     list[str] | None,
-    typer.Option("--augmented", metavar="DATA", help="More examples, as `cgen sample` writes them; may be repeated."),
+    typer.Option(
+        "--augmented",
+        metavar="DATA",
+        help="Also train on these examples, as `cgen augment` or `cgen sample` wrote them. May be repeated.",
+    ),
 ]
 
 
@@ -68,8 +74,8 @@ class Options(BaseModel):
     split: LearnOption = LEARNT
     seed: SeedOption = 0
     resume: ResumeOption = False
-    device: str = option("auto", "cpu, cuda, or auto: cuda where there is one.")
-    threads: int | None = option(None, "CPU threads; by default all cores.", ge=1, le=1024)
+    device: str = option("auto", "Train on cpu, cuda, or auto: CUDA if there is a GPU.")
+    threads: int | None = option(None, "Number of CPU threads. By default, one per core.", ge=1, le=1024)
 
     @model_validator(mode="before")
     @classmethod
@@ -113,8 +119,8 @@ class RecombineOptions(Options):
     config: ConfigOption = "auto"
     minutes: float | None = option(
         None,
-        "With --config auto: what training may take, about. Fewer updates are made where they are slow, but as many as "
-        "can teach anything. By default as many as take 8 minutes on two cores.",
+        "With --config auto: train for about M minutes. If updates are slow, fewer are made, but never too few to "
+        "learn anything. By default, as many as take 8 minutes on two cores.",
         gt=0,
         metavar="M",
     )
@@ -133,12 +139,18 @@ class Seq2SeqOptions(Options):
     described = "compgen.training.config:Seq2SeqConfig"
     augmented: AugmentedOption = None
     augment: str | None = option(
-        None, "Instead: a method of `cgen augment`, which makes new examples in each epoch.", metavar="METHOD"
+        None,
+        "Instead of --augmented: make new examples in each epoch by this method of `cgen augment`.",
+        metavar="METHOD",
     )
-    augment_config: str | None = option(None, "A configuration of the method.", metavar="C")
-    augment_set: list[str] = option([], "An option of the method, for instance rounds=3.", metavar="KEY=VALUE")
+    augment_config: str | None = option(None, "With --augment: the configuration of the method.", metavar="C")
+    augment_set: list[str] = option(
+        [], "With --augment: set an option of the method, for instance rounds=3.", metavar="KEY=VALUE"
+    )
     hard: bool = option(
-        False, "Draw four times as many new ones and keep a quarter, by chance in proportion to the predictor's loss."
+        False,
+        "With --augment: make four times as many examples and keep a quarter of them, chosen with "
+        "probabilities in proportion to the predictor's loss.",
     )
     config: ConfigOption = "seq2seq_small"
 
@@ -207,7 +219,9 @@ class PretrainedOptions(Seq2SeqOptions):
     """The options of fine-tuning."""
 
     described = "compgen.training.config:PretrainedConfig"
-    model: str = option(..., "A folder as transformers saves models, or a name on the Hugging Face hub.", metavar="M")
+    model: str = option(
+        ..., "The pretrained model: a folder that transformers saved, or a name on the Hugging Face Hub.", metavar="M"
+    )
     out: Path = option(..., "The folder to write.", "--output", "-o", metavar="OUT")
     config: ConfigOption = "t5_small"
 
@@ -216,8 +230,8 @@ class PretrainedOptions(Seq2SeqOptions):
 def recombine(data: DataArgument, options: RecombineOptions, columns: Columns) -> None:
     """Train a generator that recombines training examples (R&R: recomb0, recomb1, recomb2 and more).
 
-    By default settings are found from the data, and shown: which examples are alike enough to be put together, how
-    long they may be, which tokens are rare, how many updates there is time for. --set changes single ones.
+    By default, settings are found from the data and shown: which examples are similar enough to be combined, how long
+    they may be, which tokens are rare, and how many updates there is time for. Change single ones with --set.
 
     Other shipped configurations: recombine_small (two cores, long-short neighborhoods), recombine_small_around_right
     (two cores, long-long), recombine_morphology_small (two cores, words and their tags), and the paper's sizes for a
@@ -233,9 +247,10 @@ def recombine(data: DataArgument, options: RecombineOptions, columns: Columns) -
 
 @with_options
 def seq2seq(data: DataArgument, options: Seq2SeqOptions, columns: Columns) -> None:
-    """Train a predictor of targets from sources: an attentive LSTM encoder-decoder, with copying by configuration.
+    """Train a predictor: an LSTM encoder-decoder with attention that predicts targets from sources.
 
-    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2.
+    Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. To let the network
+    copy from sources, use --set network.copying=true.
 
     Examples: cgen train seq2seq scan/jump --augmented samples.jsonl -o predictor.pt
 
@@ -248,12 +263,12 @@ def seq2seq(data: DataArgument, options: Seq2SeqOptions, columns: Columns) -> No
 
 @with_options
 def transformer(data: DataArgument, options: TransformerOptions, columns: Columns) -> None:
-    """Train a predictor of targets from sources: a Transformer, from scratch.
+    """Train a predictor from scratch: a Transformer that predicts targets from sources.
 
     Augmented examples are added to the originals, or drawn with probability p_aug: --set p_aug=0.2. Shipped
     configurations: transformer_small (two cores), transformer_relative (the same, with relative positions, which may
-    help where tests are longer or deeper than training) and transformer. In data of inflection, tags are told from
-    letters by --set network.invariant_tags=true: then they have no position in the source.
+    help if tests are longer or deeper than training) and transformer. For inflection, --set network.invariant_tags=true
+    tells tags from letters by giving them no position in the source.
 
     Example: cgen train transformer words.tsv --augmented more.tsv -o predictor.pt
     """
@@ -264,10 +279,10 @@ def transformer(data: DataArgument, options: TransformerOptions, columns: Column
 
 @with_options
 def pretrained(data: DataArgument, options: PretrainedOptions, columns: Columns) -> None:
-    """Train a predictor of targets from sources: a pretrained encoder-decoder such as T5, fine-tuned.
+    """Fine-tune a pretrained encoder-decoder such as T5 to predict targets from sources.
 
     Augmented examples are drawn as often as the originals, or with another probability: --set p_aug=0.2. Shipped
-    configurations: t5_small (two cores) and t5, as in Qiu et al. (2022): for SCAN and SMCalFlow add
+    configurations: t5_small (two cores) and t5, as in Qiu et al. (2022); for SCAN and SMCalFlow, add
     --set optimisation.learning_rate=1e-3. Needs transformers: pip install 'compgen[train,pretrained]'.
 
     Example: cgen train pretrained geo.tsv --model google-t5/t5-base --config t5 --augmented more.tsv -o t5-geo

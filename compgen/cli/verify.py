@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 @with_options
 def verify(
     model: Annotated[str, argument("BUNDLE", "A bundle folder, or the name of a shipped bundle.")],
-    provider: str = option("auto", "Where ONNX Runtime computes: cpu, cuda, or auto, CUDA where it works."),
-    trust_code: bool = option(False, "Run the bundle's TorchScript, which is code, too. All else in a bundle is data."),
+    provider: str = option("auto", "Run ONNX Runtime on cpu, cuda, or auto: CUDA where it works."),
+    trust_code: bool = option(
+        False, "Also run the bundle's TorchScript, which is code. The rest of a bundle is only data."
+    ),
     json: JsonOption = False,
 ) -> None:
-    """Draw a bundle's golden draws again with every runtime that is installed, and compare.
+    """Repeat a bundle's golden draws with every installed runtime, and compare the results.
 
-    A bundle holds draws (for a predictor: answers) made where it was exported. ONNX Runtime's step and loop, the C++
-    runner's own step and graph where it is built, and with --trust-code TorchScript must give the same tokens;
-    log-probabilities may differ by rounding. The exit code is 2 if a runtime gives something else.
+    A bundle holds draws (for a predictor, answers) that were recorded at export. ONNX Runtime's step and loop, the C++
+    runner's own step and graph if it is built, and TorchScript with --trust-code must give the same tokens;
+    log-probabilities may differ by rounding. The exit code is 2 if a runtime gives anything else.
 
     Example: cgen verify recomb2
     """

@@ -16,30 +16,41 @@ class CompareOptions(BaseModel):
 
     methods: tuple[str, ...] = Field(
         (),
-        description="Augmenters to compare; by default all that apply.",
+        description="Compare these augmenters. By default, all that apply to DATA.",
         json_schema_extra={"metavar": "AUGMENTER,..."},
     )
     predictor: str | None = Field(
         None,
-        description="seq2seq, transformer, or the folder of a pretrained model; by default transformer for inflected "
-        "words, else seq2seq.",
+        description="Train this predictor: seq2seq, transformer, or the folder of a pretrained model. By default, "
+        "transformer for inflected words, otherwise seq2seq.",
         json_schema_extra={"metavar": "P"},
     )
     test: int | None = Field(
         None,
         ge=1,
-        description="Examples to test on; by default the split test, or a fifth of all.",
+        description="Test on N examples. By default, on the split test, or a fifth of all examples.",
         json_schema_extra={"metavar": "N"},
     )
     by: By | None = Field(
-        None, description="How to choose them; by default by template, or at random where targets rarely repeat."
+        None,
+        description="Choose the test examples in this way. By default by template, or at random if targets "
+        "rarely repeat.",
     )
-    minutes: float = Field(60, gt=0, le=100_000, description="Time allowed; what does not fit is left out, and named.")
-    seeds: int = Field(3, ge=1, le=20, description="Predictors of each system tested, or fewer, as time allows.")
+    minutes: float = Field(
+        60,
+        gt=0,
+        le=100_000,
+        description="Finish in about this many minutes. Whatever does not fit is left out, and named.",
+    )
+    seeds: int = Field(
+        3, ge=1, le=20, description="Train this many predictors of each system tested, or fewer if time is short."
+    )
     jobs: int | None = Field(
-        None, ge=1, le=4096, description="Processes, of one thread each; by default one for each core."
+        None, ge=1, le=4096, description="Number of processes, of one thread each. By default, one per core."
     )
-    engine: Engine = Field("processes", description="ray: over the machines of a Ray cluster that share DIR.")
+    engine: Engine = Field(
+        "processes", description="Run in processes here, or on a Ray cluster whose machines share DIR."
+    )
 
     @field_validator("methods", mode="before")
     @classmethod

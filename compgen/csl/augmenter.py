@@ -72,8 +72,8 @@ def target_grammar(name: str, dataset: Dataset) -> TargetGrammar | None:
 class Csl(Augmenter[CslOptions]):
     """Induce a synchronous grammar from DATA and draw from it (CSL, Qiu et al. 2022).
 
-    The grammar has as few and as small rules as derive all examples. Samples may repeat, and may be training examples:
-    train on them beside DATA, with p_aug=0.5 say.
+    The grammar has as few and as small rules as will derive all examples. Samples may repeat, and may be training
+    examples. Train on them together with DATA, for example with p_aug=0.5.
 
     Attributes, after `fit`:
         seeds: the rules that induction began with, beside one for each example.

@@ -32,12 +32,12 @@ class Columns(BaseModel):
 
     source: str | None = Field(
         None,
-        description="Column of sources; by default found by name.",
+        description="Column of sources. By default, found by name.",
         json_schema_extra={"metavar": "NAME"},
     )
     target: str | None = Field(
         None,
-        description="Column of targets; by default found by name.",
+        description="Column of targets. By default, found by name.",
         json_schema_extra={"metavar": "NAME"},
     )
 

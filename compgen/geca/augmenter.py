@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Geca(Augmenter[GecaOptions]):
-    """Put fragments of examples in place of others that share an environment with them (Andreas 2020).
+    """Replace fragments of examples by others that share an environment with them (Andreas 2020).
 
-    Examples are pairs, or sentences (pairs with an empty target). The data decide how many new ones there can be.
-    Samples have the columns `template` and `fragment`: hashes, in hexadecimal, of what each was made of.
+    Examples are pairs, or sentences (pairs with an empty target). The data limit how many new ones are possible.
+    Samples have the columns `template` and `fragment`: hexadecimal hashes of what each sample was made from.
     """
 
     name = "geca"

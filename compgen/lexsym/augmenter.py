@@ -50,7 +50,7 @@ class _Host(NamedTuple):
 
 
 class Lexsym(Augmenter[LexsymOptions]):
-    """Exchange words of one type, and what they mean (LexSym, Akyürek and Andreas 2023).
+    """Exchange words of the same type, and their meanings (LexSym, Akyürek and Andreas 2023).
 
     Samples are new and distinct, and their sources are not in DATA. They have the columns `host`, the row of the
     training example that was changed, and `swaps`, what was put for what.

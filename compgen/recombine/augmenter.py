@@ -96,10 +96,10 @@ class RecombineOptions(Options, RecombineConfig):
 
 
 class Recombine(Augmenter[RecombineOptions]):
-    """Train a recombination network on DATA and sample it: `train`, then `sample`, in one go (Akyürek et al. 2021).
+    """Train a recombination network on DATA and draw from it, in one go (Akyürek et al. 2021).
 
-    The checkpoint stays beside OUT (OUT.pt), to be exported and sampled again. Samples have the columns `index` (their
-    address), `log_prob` and `prototypes`, which number the distinct training examples.
+    The checkpoint is kept beside OUT (as OUT.pt), so that you can export it or sample it again. Samples have the
+    columns `index` (their address), `log_prob` and `prototypes` (numbers of distinct training examples).
     """
 
     name = "recombine"

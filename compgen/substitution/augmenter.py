@@ -50,10 +50,10 @@ Pair = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Substitute(Augmenter[SubstituteOptions]):
-    """Put pieces of derivations in place of others of their class (after SUBS and SpanSub, without annotation).
+    """Exchange pieces of derivations for others of the same class (after SUBS and SpanSub, without annotation).
 
-    Samples are new and distinct, and their sources are not in DATA. They have the columns `host`, the row of the
-    training example that was changed, `donors`, the rows of those that the pieces are from, and `pieces`.
+    Samples are new and distinct, and their sources are not in DATA. They have the columns `host` (the row of the
+    training example that was changed), `donors` (the rows that the new pieces come from) and `pieces`.
 
     Attributes, after `fit`:
         grammar: its rules derive the examples.

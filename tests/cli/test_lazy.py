@@ -52,5 +52,5 @@ def test_a_misspelled_command_is_refused_with_a_guess():
 def test_settings_are_listed_without_data_or_an_output(words, line):
     for asked in (["--set", "?"], ["--set=?"]):
         done = compgen(*words.split(), *asked)
-        refused(done, "--set KEY=VALUE, of which there are, with their values now")
+        refused(done, "settings for --set KEY=VALUE, with their current values")
         assert f"\n  {line}\n" in f"{done.stderr}\n"
