@@ -310,5 +310,5 @@ def unmask(predicted: "Dataset | str | Path", masked: "Dataset | str | Path") ->
     answers = predictions(str(predicted), asked) if isinstance(predicted, str | Path) else given(predicted)
     found, left = unmasked(answers, asked)
     if left:
-        warnings.warn(f"{left:,} placeholders without a name stay", Remark, stacklevel=2)
+        warnings.warn(f"{left:,} placeholders without a name were left as they are", Remark, stacklevel=2)
     return found

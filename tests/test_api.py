@@ -453,7 +453,7 @@ def test_predicted_lines_are_unmasked(tmp_path):
     more = compgen.Dataset.from_pairs([(["a", "texas", "ohio"], ["texas", "ohio"])])
     masked = compgen.mask(compgen.Dataset.from_pairs(pairs) + more, ["texas", "ohio"])
     (tmp_path / "p.txt").write_text("river name0\nriver name1\n\n")
-    with pytest.warns(Remark, match="1 placeholders without a name stay") as told:
+    with pytest.warns(Remark, match="1 placeholders without a name were left as they are") as told:
         back = compgen.unmask(tmp_path / "p.txt", masked)
     assert [example.target for example in back] == [["river", "texas"], ["river", "name1"], []]
     assert told[0].filename == __file__

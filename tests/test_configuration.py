@@ -120,7 +120,7 @@ def test_all_settings_are_listed_for_who_asks_and_what_is_listed_can_be_set(kind
 
 
 def test_settings_are_listed_as_others_change_them():
-    with pytest.raises(ConfigError, match="there are, with their values now") as raised:
+    with pytest.raises(ConfigError, match="with their current values") as raised:
         load_config(Seq2SeqConfig, "seq2seq_small", ["optimisation.batch=32", "?"])
     assert "\n  optimisation.batch=32\n" in str(raised.value)
 

@@ -23,10 +23,10 @@ def compare(
     """Find out which augmentation helps on DATA and how certain that is, and get the data and the model.
 
     Every augmenter that applies makes examples, in two amounts. The same predictor is trained on the bare data, on each
-    augmentation and on the control (training examples drawn again), and the best one on validation parts of the training
-    data is chosen. Then bare, control and chosen are trained on all training examples with several seeds, and scored on
-    the test part, once. It is the split test of DATA, or is made if there is none. The folder gets report.html, the
-    chosen data, the predictor and its bundle. To continue an interrupted run, repeat the command.
+    augmentation and on the control (training examples drawn again); validation parts of the training data decide which
+    is chosen. Then bare, control and chosen are trained on all training examples with several seeds, and scored once on
+    the test part: the split test of DATA, or one made from DATA. The folder gets report.html, the chosen data, the
+    predictor and its bundle. To continue an interrupted run, repeat the command.
 
     Examples: cgen compare pairs.tsv -o runs/pairs
 

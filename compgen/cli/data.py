@@ -164,9 +164,8 @@ def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "
         changed, count = relative_targets(dataset)
     else:
         changed, count, left = named_targets(dataset)
-    say(
-        f"targets whose variables are {form} now: {count:,}" + (f"; distances of no variable: {left:,}" if left else "")
-    )
+    left_over = f"; {left:,} distances that belong to no variable" if left else ""
+    say(f"{count:,} targets with {form} variables now{left_over}")
     return changed
 
 
@@ -196,7 +195,7 @@ def cogs(
     name = "standard input" if data == "-" else data
     dataset, kept = converted(load_split(data, split, answers=True), to, name, keep)
     write_dataset(dataset, out, format)
-    say(f"{len(dataset) - kept:,} targets converted, {kept:,} kept")
+    say(f"{len(dataset) - kept:,} targets converted, {kept:,} left as they were")
 
 
 class OverlapOptions(BaseModel):
@@ -260,7 +259,7 @@ class StemsOptions(BaseModel):
     augmented: str | None = option(None, "Add the first examples of this data set to DATA.", metavar="DATA")
     size: list[Annotated[int, Field(ge=0)]] = option(
         [],
-        "Add K of the augmented examples. By default 0, 128, 512, 2048 and 10000, as far as there are enough.",
+        "Add K of the augmented examples. By default 0, 128, 512, 2048 and 10000, up to the number there are.",
         metavar="K",
     )
     shortest: int = option(3, "Count a shared substring as stem if it has at least this many code points.", ge=1)

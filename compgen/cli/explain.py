@@ -189,8 +189,8 @@ def attention(
 ) -> None:
     """Show what a generator looked at while it wrote a sample, and what each token came from (R&R, figure 3).
 
-    A line a token: how much of its probability is due to the likeliest origin, and which that is. The picture has the
-    whole of the attention over each prototype, and over what was written, if it looks at that.
+    Each token gets a line with its likeliest origin, and the share of its probability that is due to it. The picture
+    shows all attention over each prototype and, if the generator looks at that, over what it has written.
 
     Example: cgen explain attention recomb2.pt --index 12 -o sample12.svg
     """

@@ -57,7 +57,7 @@ def csl(
     try:
         method.trained.sampler()
     except ExhaustedError as error:
-        say(f"it parses, but cannot be sampled: {error}")
+        say(f"the grammar can parse, but cannot be sampled: {error}")
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items()))
     print(out)
 

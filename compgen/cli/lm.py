@@ -48,7 +48,7 @@ def install(
 ) -> None:
     """Build KenLM's programs lmplz, build_binary and query from source, and compgen-ngram, which computes scores.
 
-    Needs a C++ compiler, make, CMake and Boost; with apt-get, Boost need not be installed. Downloads are checked against
+    Needs a C++ compiler, make, CMake and Boost; with apt-get, Boost need not be installed. Downloads are checked by
     their SHA-256. Existing programs are kept as long as their sources have not changed.
 
     Example: cgen lm install

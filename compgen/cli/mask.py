@@ -97,7 +97,8 @@ def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:
     """Say how much was masked."""
     some = sum(text != "{}" for text in masked.frame["names"])
     before, after = (one.frame["target"].n_unique() for one in (dataset, masked))
-    return f"{names:,} names, in {some:,} of {len(masked):,} examples; distinct targets {before:,}, masked {after:,}"
+    found = f"{names:,} names, found in {some:,} of {len(masked):,} examples"
+    return f"{found}; {before:,} distinct targets, {after:,} when masked"
 
 
 @with_options
@@ -137,4 +138,6 @@ def unmask(
         raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
     dataset, left = unmasked(answers, asked)
     write_dataset(dataset, out, format)
-    say(f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name stay" if left else ""))
+    say(
+        f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name were left as they are" if left else "")
+    )

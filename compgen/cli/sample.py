@@ -53,7 +53,9 @@ class Options(BaseModel):
         "--filter",
         metavar="F,...",
     )
-    novelty: str | None = option(None, "What must be new to be novel: both sides (default), source, or pair.")
+    novelty: str | None = option(
+        None, "What the filter novel requires to be new: both sides (default), source, or pair."
+    )
     rarity: float | None = option(
         None, "Filter rare: a token is rare if at most this share of training examples have it. Default: 0.01."
     )
@@ -238,7 +240,7 @@ class _Quality:
         options = self.options
         lines, stride = _thinned(line for lines in lines_as_they_come(path) for line in lines)
         if stride > 1:
-            say(f"quality is measured on each {stride:,}th sample; `cgen data quality` looks at all")
+            say(f"quality is measured on one sample in {stride:,}; `cgen data quality` measures all")
         kept = f"{options.out} is not written"
         if self.resumable:
             kept += f"; the samples are in {path}: --resume without --strict makes it of them"

@@ -219,7 +219,7 @@ class SplitOptions(BaseModel):
             )
         dataset = load_split(data, self.split, columns=columns)
         if not self.split and len(dataset.splits) > 1:
-            say(f"{data}: all its splits ({dataset.sizes()}) are divided anew; --split NAME takes one")
+            say(f"{data}: all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one")
         return dataset
 
     def training(self, dataset: "Dataset") -> int | None:

@@ -205,7 +205,7 @@ def _say_leaked(whole: "Dataset", learnt: list[str], augmented: "Dataset", data:
     found = rest.join(rows_of(augmented), on=SIDES, how="semi").group_by("split", maintain_order=True).len()
     for split, count in found.iter_rows():
         of = f"{count:,} of {whole.splits[split]:,} examples of split {split} of {data} are among the augmented ones"
-        say(f"{of}: a score there is partly of memory (`cgen data overlap`)")
+        say(f"{of}: a score on these partly measures memory (see `cgen data overlap`)")
 
 
 class TransformerOptions(Seq2SeqOptions):

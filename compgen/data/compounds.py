@@ -113,7 +113,7 @@ def remark_on_few(compounds: Iterable[Bag]) -> None:
     if (count := len(set[Hashable]().union(*compounds))) < 2:
         found = "one compound" if count else "no compounds"
         warnings.warn(
-            f"found {found} in all examples, so divergences say nothing: choose others, by --compounds (tree, source "
+            f"found {found} in all examples, so divergences mean nothing: choose others with --compounds (tree, source "
             "or target)",
             Remark,
             stacklevel=2,

@@ -268,7 +268,7 @@ def _read_text(content: bytes, name: str, _columns: Columns) -> Placed:
     blank = lines["number"].tail(1).sum() - len(lines)  # those at the end, nobody misses
     if blank:
         what = f"{blank:,} blank line{'s' * (blank > 1)} left out"
-        warnings.warn(f"{name}: {what}: what is written does not go line by line with it", Remark, stacklevel=2)
+        warnings.warn(f"{name}: {what}: lines of the output will not correspond to its lines", Remark, stacklevel=2)
     return Placed(lines.select(COLUMNS), lines["number"])
 
 

@@ -246,13 +246,13 @@ def remarks(parts: Dataset) -> list[str]:
     found = []
     if shared:
         found.append(
-            f"{shared:,} of {tested:,} test examples are in train, too, as DATA repeats them: a test of memory; split "
-            "what `cgen check DATA --fix OUT` leaves, or by template"
+            f"{shared:,} of {tested:,} test examples are in train, too, as DATA repeats them, so they test memory: "
+            "split what `cgen check DATA --fix OUT` leaves, or split by template"
         )
     if heard > shared:
         found.append(
-            f"{heard - shared:,} of {tested:,} test examples have a source that is in train with another target: by "
-            "template, --side source (side) keeps equal sources together"
+            f"{heard - shared:,} of {tested:,} test examples have a source that is in train with another target: "
+            "a split by template with --side source (side) keeps equal sources together"
         )
     return found
 

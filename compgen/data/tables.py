@@ -48,7 +48,7 @@ def without_blanks(found: Placed, content: bytes | None, name: str) -> Placed:
     count = int(none.sum()) + sum(not line.strip(b" \r") for line in lines[: len(lines) if content else 0])
     if count:
         what = f"{count:,} example{'s' * (count > 1)} without a token left out"
-        warnings.warn(f"{name}: {what}: what is written does not go line by line with it", Remark, stacklevel=3)
+        warnings.warn(f"{name}: {what}: lines of the output will not correspond to its lines", Remark, stacklevel=3)
     return Placed(found.frame.filter(~none), found.places.filter(~none))
 
 

@@ -103,8 +103,9 @@ class Geca(Augmenter[GecaOptions]):
         if self.tables is None:
             return said
         report, (templates, fragments) = self.report(), self._used
-        said += f"; of {templates:,} templates and {fragments:,} fragments; {report['pairs']:,} pairs of "
-        said += f"{report['templates']:,} templates and {report['fragments']:,} fragments looked at"
+        said += f"; made from {_of(templates, 'template')} and {_of(fragments, 'fragment')}; searched "
+        said += f"{report['pairs']:,} pairs of {_of(report['templates'], 'template')} and "
+        said += _of(report["fragments"], "fragment")
         skipped = report["left_out_as_too_long"]
         return said + (
             f", {skipped:,} examples left out as longer than {self.tables.enumerator.corpus.longest} tokens"
@@ -124,6 +125,11 @@ class Geca(Augmenter[GecaOptions]):
             return licence(Composer(self.tables, self.options, 0), *(int(one, 16) for one in hashes))
         except (TypeError, ValueError):  # no hashes; or nothing licenses it
             raise UserError(f"geca: found {hashes!s:.60}, expected a sample of what it was fitted to") from None
+
+
+def _of(count: int, word: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _share(text: str | None) -> tuple[int, int]:

@@ -129,7 +129,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
         said += f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else ""
         examples = "1 example" if self.ambiguous == 1 else f"{self.ambiguous:,} examples"
-        stay = f"; in {examples} a word stays, as others in the source have its symbol too"
+        stay = f"; in {examples} a word is not exchanged, as others in the source have its symbol too"
         return said + stay * (self.ambiguous > 0)
 
     def warnings(self) -> list[str]:

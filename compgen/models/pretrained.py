@@ -213,7 +213,9 @@ class Pretrained(Trainable):
         if version not in (UNSEALED, VERSION):
             raise CheckpointError(f"{folder}: format version {version}, this compgen reads {UNSEALED} to {VERSION}")
         if version == UNSEALED and said is None:
-            warnings.warn(f"{folder}: it has no digest of its content, so damage cannot be seen", Remark, stacklevel=2)
+            warnings.warn(
+                f"{folder}: it has no digest of its content, so damage cannot be detected", Remark, stacklevel=2
+            )
         elif said != _digest(meta):
             raise CheckpointError(f"{folder}: {FILE} is damaged: its content does not agree with its digest")
         with _reading(str(folder)):

@@ -50,8 +50,8 @@ class StemCorruptOptions(Options):
     shortest: int = Field(
         SHORTEST,
         ge=1,
-        description="Take a stretch that lemma and form share as stem if it has this many code points; marks of "
-        "letters count.",
+        description="Count a stretch that lemma and form share as stem if it has at least this many code points; "
+        "marks of letters count.",
     )
     stemless: Literal["drop", "keep"] = Field(
         "drop",
@@ -128,10 +128,10 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
 
     def in_words(self) -> str:
         """Return the report in words, for people."""
-        left_out = f"; {self.dropped:,} dropped for want of a stem"
+        left_out = f"; {self.dropped:,} dropped because they have no stem"
         if self.dropped and self.options.shortest > 1:
             left_out += " (a lower --shortest may keep some)"
-        return f"{super().in_words()} of {self.examples:,} training examples{left_out}"
+        return f"{super().in_words()}; made from {self.examples:,} training examples{left_out}"
 
     def _distinct(self, count: int, seed: int) -> pl.DataFrame:
         """Draw blocks until `count` examples are new and distinct, or no more are found; then `why` says so."""

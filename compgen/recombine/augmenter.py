@@ -278,7 +278,7 @@ class Recombine(Augmenter[RecombineOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        voted = f"; by the votes of {self._counts.drawn:,} draws" if self.options.votes else ""
+        voted = f"; chosen by the votes of {self._counts.drawn:,} draws" if self.options.votes else ""
         return super().in_words() + voted + f"; the generator is {self.checkpoint}" * (self.checkpoint is not None)
 
     @classmethod

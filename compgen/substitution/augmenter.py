@@ -273,11 +273,15 @@ class Substitute(Augmenter[SubstituteOptions]):
         if self.gold is not None:
             return f"{super().in_words()}; {report['arguments']:,} arguments of predicates"
         said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
-        said += f", {report['exchanges']:,} ways to put one in the place of another ({self.classes}"
-        said += f"); {self.underived:,} examples not derived" if self.underived else ")"
+        said += f", {report['exchanges']:,} possible exchanges (classes: {self.classes})"
+        said += f"; {self.underived:,} examples that the grammar does not derive" if self.underived else ""
         ambiguous = report["ambiguous"]
         examples = "1 example" if ambiguous == 1 else f"{ambiguous:,} examples"
-        said += f"; in {examples} a piece stays, as others in the source have its symbols too" if ambiguous else ""
+        said += (
+            f"; in {examples} a piece is not exchanged, as others in the source have its symbols too"
+            if ambiguous
+            else ""
+        )
         said += f"; grammar as by --config {self.begun}" if self.begun else ""
         right, of = self.agreement.kept
         said += f"; of {in_words(right, of)}" if of else ""

@@ -187,7 +187,7 @@ def read_sealed(path: Path, keys: set[str], optional: Set[str] = frozenset()) ->
         raise CheckpointError(f"{path}: checkpoint version {version!r:.20}, this compgen reads {UNSEALED} to {VERSION}")
     said = content.pop("digest", None)
     if version == UNSEALED and said is None:
-        warnings.warn(f"{path}: it has no digest of its content, so damage cannot be seen", Remark, stacklevel=3)
+        warnings.warn(f"{path}: it has no digest of its content, so damage cannot be detected", Remark, stacklevel=3)
     elif said != found:
         raise CheckpointError(f"{path}: damaged: its content does not agree with its digest; use another copy")
     return content

@@ -143,7 +143,7 @@ class Generator:
         if not count:
             return []
         of = "all" if count == len(dataset) else f"{count:,} of {len(dataset):,}"
-        return [f"{of} examples are among those it was trained on: the score of these is of memory"]
+        return [f"{of} examples are among those it was trained on: the score on these measures memory"]
 
     def draw(
         self,

@@ -121,7 +121,7 @@ class Predictor(Opened, ABC):
     def memory(self, dataset: "Dataset") -> list[str]:
         """That a score on these examples is no test, if they are what it was trained on."""
         learnt = self.learnt_from(dataset)
-        return ["these are the examples it was trained on: the score is of memory"] if learnt else []
+        return ["these are the examples it was trained on: the score measures memory"] if learnt else []
 
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"

@@ -135,7 +135,7 @@ def test_write_sets_signs_apart_and_back(tmp_path):
 def test_write_joins_predictions_and_says_which_lines_have_none(tmp_path, name, content):
     """As `cgen predict` writes them: for a blank line a blank one (.tsv), or two empty sides (.jsonl)."""
     (tmp_path / name).write_text(content)
-    with pytest.warns(Remark, match="1 example without a token left out: what is written does not go line by line"):
+    with pytest.warns(Remark, match="1 example without a token left out: lines of the output will not correspond"):
         assert run("write", tmp_path / name, "--signs", "joined", "-o", tmp_path / "joined.tsv").exit_code == 0
     assert (tmp_path / "joined.tsv").read_text() == "a\tf(b\nb\t\nc\tg\n"
 
@@ -143,10 +143,10 @@ def test_write_joins_predictions_and_says_which_lines_have_none(tmp_path, name, 
 def test_write_changes_variables_and_names_them_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("where is it\tf ( A , B , A )\nwho\tg\n")
     done = run("write", tmp_path / "pairs.tsv", "--variables", "relative", "-o", tmp_path / "relative.tsv")
-    assert "targets whose variables are relative now: 1" in done.stderr
+    assert "1 targets with relative variables now" in done.stderr
     assert "where is it\tf ( A+1 , A+1 , A-1 )" in (tmp_path / "relative.tsv").read_text()
     done = run("write", tmp_path / "relative.tsv", "--variables", "named", "-o", tmp_path / "back.tsv")
-    assert "targets whose variables are named now: 1" in done.stderr
+    assert "1 targets with named variables now" in done.stderr
     assert read_dataset(tmp_path / "back.tsv") == read_dataset(tmp_path / "pairs.tsv")
 
 
@@ -440,9 +440,9 @@ def test_a_column_that_may_name_splits_is_told_and_splits_are_divided_anew_with_
     named.write_text(given.read_text().replace("part", "split"))
     result = run("split", "random", named, "--test", 2, "-o", out)
     told = " ".join(result.stderr.split())
-    assert "all its splits (test 1, train 5) are divided anew; --split NAME takes one" in told
+    assert "all its splits (test 1, train 5) are pooled and split again; --split NAME takes only one" in told
     result = run("split", "random", named, "--test", 2, "--split", "train", "-o", out)
-    assert "divided anew" not in result.stderr
+    assert "split again" not in result.stderr
 
 
 def test_split_needs_no_compounds_for_templates_and_lengths(tmp_path):
@@ -521,7 +521,7 @@ def test_cogs_converts_predictions_and_says_which_cannot_be(tmp_path):
     result = run("cogs", "-", "--to", "lf", "--keep", "--format", "tsv", "-o", "-", input=predicted)
     assert result.exit_code == 0
     assert result.stdout == "Mia slept .\tsleep . agent ( x_1 , Mia )\nA cat ran .\trun ( agent =\n"
-    assert "1 targets converted, 1 kept" in result.stderr
+    assert "1 targets converted, 1 left as they were" in result.stderr
     lf = result.stdout.splitlines()[0]
     back = run("cogs", "-", "--to", "variable-free", "--format", "tsv", "-o", "-", input=lf)
     assert back.stdout == "Mia slept .\tsleep ( agent = Mia )\n"

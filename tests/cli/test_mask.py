@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 def test_names_are_masked_and_come_back(folder):
     done = run("mask", "pairs.tsv", "--found", "found.txt", "-o", "masked.jsonl")
     assert done.exit_code == 0, done.exception
-    assert "2 names, in 2 of 4 examples; distinct targets 3, masked 3" in done.stderr
+    assert "2 names, found in 2 of 4 examples; 3 distinct targets, 3 when masked" in done.stderr
     assert (folder / "found.txt").read_text() == "texas\nyork\n"  # new stands alone, too
     rows = [json.loads(line) for line in (folder / "masked.jsonl").read_text().splitlines()]
     assert rows[0] | {"split": ""} == {
@@ -65,7 +65,7 @@ def test_predictions_of_masked_sources_are_unmasked(folder, written):
     else:
         (folder / "y.tsv").write_text("is state0 in city0\tin ( state0 , city0 )\nwhat is big\tstate0\n")
         done = run("unmask", "y.tsv", "--masked", "asked.jsonl", "-o", "z.jsonl")
-        assert "1 placeholders without a name stay" in done.stderr
+        assert "1 placeholders without a name were left as they are" in done.stderr
     assert done.exit_code == 0, done.exception
     first, second = read_dataset(folder / "z.jsonl", answers=True)
     assert first == (["is", "texas", "in", "new", "york"], ["in", "(", "texas", ",", "new", "york", ")"])

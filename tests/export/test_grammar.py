@@ -215,7 +215,8 @@ def test_commands(tmp_path):
     only = compgen("train", "csl", tmp_path / "one.tsv", "--uniform", "-o", tmp_path / "one.grammar")
     assert (
         only.returncode == 0
-        and "it parses, but cannot be sampled: nothing to recombine: each of the 1 rules of the grammar" in only.stderr
+        and "the grammar can parse, but cannot be sampled: nothing to recombine: each of the 1 rules of the grammar"
+        in only.stderr
     )
     refused = compgen("train", "csl", data, "--uniform", "--set", "training.steps=3", "-o", model)
     assert refused.returncode == 2 and "leave out --set training" in refused.stderr

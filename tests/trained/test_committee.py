@@ -103,7 +103,7 @@ def test_what_a_member_learned_from_is_known():
     learnt.trained_on = {EXAMPLES: data.digest()}
     together = Committee([Member({"a": -1.0}), learnt])
     for evaluate in (together.evaluate, lambda data: compgen.evaluate(together, data), learnt.evaluate):
-        with pytest.warns(Remark, match="these are the examples it was trained on: the score is of memory") as said:
+        with pytest.warns(Remark, match="these are the examples it was trained on: the score measures memory") as said:
             evaluate(data)
         assert len(said) == 1 and said[0].filename == __file__
     assert Committee([learnt, learnt]).learnt_from(data) and not together.learnt_from(data[:0])

@@ -104,7 +104,7 @@ def test_examples_that_a_generator_has_learned_from_are_counted_whatever_their_o
     generator = Generator.load("recomb2")
     learnt, new = generator.examples().pairs()[:3], (["walk", "never"], ["seen"])
     assert generator.memory(compgen.Dataset.from_pairs([new, (["walk"], ["I_JUMP"])])) == []
-    says = "all examples are among those it was trained on: the score of these is of memory"
+    says = "all examples are among those it was trained on: the score on these measures memory"
     assert generator.memory(compgen.Dataset.from_pairs(reversed(learnt))) == [says]
     with pytest.warns(Remark, match="^3 of 4 examples are among those it was trained on") as said:
         compgen.evaluate(generator, compgen.Dataset.from_pairs([new, *learnt]))
