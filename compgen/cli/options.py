@@ -10,7 +10,7 @@
 
 A field `rare_tokens` is the option `--rare-tokens`. Its type, bounds, default and description become those of the
 option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list of names to use; `metavar`; `hidden`;
-`argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
+`shown`, what the help says instead of the default; `argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
 The help of a list says that the option may be repeated. In a model, too, a type that is annotated with `typer.Option`
 or `typer.Argument` is taken as it is.
 """
@@ -158,6 +158,7 @@ def _typer_info(name: str, field: FieldInfo) -> Any:
         metavar=extra.get("metavar") or (f"[{'|'.join(choices)}]" if choices else None),
         help=f"{field.description or ''}{repeated}",
         hidden=bool(extra.get("hidden")),
+        show_default=extra.get("shown", True),
         autocompletion=_completing(choices) if choices else None,
         **_bounds(field, whole=kind in (int, int | None, list[int])),
     )

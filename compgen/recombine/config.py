@@ -88,6 +88,7 @@ class RecombineConfig(Configuration):
         le=MOST,
         description="Embed tokens of fewer distinct examples as <unk>, so that only copying tells them apart. Not in "
         "the paper.",
+        json_schema_extra={"shown": "as --config says"},  # `auto` finds another
     )
     swap: SwapConfig = NO_SWAPS
     max_tokens: int | None = Field(

@@ -50,7 +50,11 @@ class Configuration(BaseModel):
 
     optimisation: OptimisationConfig = OptimisationConfig()
     held_out: float = Field(
-        0.1, ge=0, lt=1, description="Hold out this share of the training data to monitor training; 0 for none."
+        0.1,
+        ge=0,
+        lt=1,
+        description="Hold out this share of the training data to monitor training; 0 for none.",
+        json_schema_extra={"shown": "as --config says"},  # `auto` finds another
     )
 
 
