@@ -34,13 +34,9 @@ def mask(
     out: OutOption,
     columns: Columns,
     names: str | None = option(
-        None,
-        "Mask the names in this file: one per line, of one or more tokens, optionally with TAB and a type.",
-        metavar="FILE",
+        None, "Mask the names in this file: one per line, optionally with TAB and a type.", metavar="FILE"
     ),
-    found: Path | None = option(
-        None, "Write the names found to this file, to mask other data with --names.", metavar="FILE"
-    ),
+    found: Path | None = option(None, "Write the names found here, to mask other data with --names.", metavar="FILE"),
     prefix: str = option("name", "Begin placeholders of names without a type with this word.", metavar="WORD"),
     most: float | None = option(
         None, f"Without --names: take only names that at most this share of examples have. Default: {MOST}.", gt=0, le=1

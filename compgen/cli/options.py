@@ -10,9 +10,9 @@
 
 A field `rare_tokens` is the option `--rare-tokens`. Its type, bounds, default and description become those of the
 option. Extra keys of a field (`json_schema_extra`) change that: `flags`, a list of names to use; `metavar`; `hidden`;
-`shown`, what the help says instead of the default; `argument`, true for a positional argument. Plain `pydantic.Field` will do; `option` only writes these keys shorter.
-The help of a list says that the option may be repeated. In a model, too, a type that is annotated with `typer.Option`
-or `typer.Argument` is taken as it is.
+`shown`, what the help says instead of the default; `argument`, true for a positional argument. Plain `pydantic.Field`
+will do; `option` only writes these keys shorter. The help of a list says that the option may be repeated. In a model,
+too, a type that is annotated with `typer.Option` or `typer.Argument` is taken as it is.
 """
 
 import dataclasses

@@ -149,7 +149,9 @@ def test_a_word_stays_where_another_has_its_symbol_too(tmp_path, move):
         "set 30 twice -> SET ( 30 ) SET ( 30 )",
         "set 30 and wait ten minutes -> SET ( 30 ) WAIT ( 10 )",
     }
-    assert method.report()["ambiguous"] == 1 and "; in 1 example a word stays, as others" in method.in_words()
+    assert (
+        method.report()["ambiguous"] == 1 and "; in 1 example a word is not exchanged, as others" in method.in_words()
+    )
 
 
 @pytest.mark.parametrize("move", ["permute", "swap", "substitute"])
