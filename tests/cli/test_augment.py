@@ -65,7 +65,7 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     done = compgen("augment", "geca", pairs, "-n", 9, "--seed", 3, "--reach", 99, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "2 examples of 9 asked for: with these options the data license no more; " in done.stderr
-    assert "; of 2 templates and 1 fragments; " in done.stderr
+    assert "; made from 2 templates and 1 fragment; searched " in done.stderr
     assert sorted(out.read_text().splitlines()) == ["dax left\tLEFT DAX", "dax twice\tDAX DAX"]
     record = json.loads((tmp_path / "more.tsv.run.json").read_text())
     assert (record["data"], record["n"], record["seed"]) == (str(pairs), 9, 3)
