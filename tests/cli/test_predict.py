@@ -102,7 +102,7 @@ def test_augmented_examples_that_are_to_be_tested_on_are_told(folder, tmp_path):
     (tmp_path / "more.tsv").write_text("go\tGO\ncome\tCOME\n")
     words = [*SETTINGS, "--set", "optimisation.steps=2", "--augmented", tmp_path / "more.tsv"]
     done = compgen("train", "seq2seq", "all.tsv", *words, "-o", tmp_path / "q.pt", cwd=tmp_path)
-    assert "1 of 2 examples of split test of all.tsv are among the augmented ones: a score on these partly" in done.stderr
+    assert "1 of 2 examples of split test of all.tsv are among the augmented ones: a score on" in done.stderr
     done = compgen("train", "seq2seq", folder / "p.tsv", *words, "-o", tmp_path / "q.pt", cwd=tmp_path)
     assert done.returncode == 0 and "are among the augmented ones" not in done.stderr, done.stderr
 

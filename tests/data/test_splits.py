@@ -173,7 +173,7 @@ def test_a_share_for_dev_is_of_all_examples():
 def test_one_compound_is_remarked():
     data = Dataset.from_pairs([([str(number)], [*"f(a)"]) for number in range(8)])
     for make in (tmcd, mcd):
-        with pytest.warns(Remark, match="found one compound in all examples, .* choose others, by --compounds"):
+        with pytest.warns(Remark, match="found one compound in all examples, .* choose others with --compounds"):
             make(data, 4)
 
 
