@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -102,11 +102,11 @@ def csl(
 
     match _read(record_of(out)):
         case {"model": _}:
-            generator, format = _drawn(out)
-            method = Csl()
-            if not isinstance(generator.model, GrammarGenerator):
+            drawn, method, format = _drawn(out), Csl(), None
+            model = drawn.generator(out).model
+            if not isinstance(model, GrammarGenerator):
                 raise UserError(f"{out}: not drawn from a grammar: call `cgen explain recombine`")
-            method.grammar = generator.model.trained.grammar
+            method.grammar = model.trained.grammar
         case _:
             record = _record(out, "csl")
             options = CslOptions(**record.options | {"uniform": True, "unlabelled": None})  # only its rules are needed
@@ -139,37 +139,47 @@ def recombine(
     from compgen.data.catalog import load
     from compgen.recombine.augmenter import Recombine
 
-    generator, format = _drawn(out)
-    samples = load(str(out), format).frame
+    drawn = _drawn(out)
+    samples = load(str(out), drawn.format).frame
     if samples.schema.get("prototypes") != pl.List(pl.Int64):
         raise UserError(f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these")
     method = Recombine()
-    method.generator = generator
+    method.generator = drawn.generator(out)
     _print(method, samples, out, line, count)
 
 
-def _drawn(out: Path) -> "tuple[Generator, str | None]":
-    """The generator that samples were drawn from, and the format that they were written in, if the record says it.
+class _Drawn(NamedTuple):
+    """What samples were drawn from, and how they were written, by their record."""
+
+    model: str
+    identity: object  # None in records of older versions
+    format: str | None
+
+    def generator(self, out: Path) -> "Generator":
+        """Open what OUT was drawn from; raise UserError if it is another one now."""
+        from compgen.trained.generator import Generator
+
+        generator = Generator.load(self.model)
+        if self.identity not in (None, generator.identity):
+            raise UserError(f"{self.model}: another generator than the one that {out} was drawn from")
+        return generator
+
+
+def _drawn(out: Path) -> _Drawn:
+    """What the record beside samples says.
 
     Raises:
-        UserError: there is no record, or it is of something else; or the generator is another one.
+        UserError: there is no record, or it is of something else.
     """
-    from compgen.trained.generator import Generator
-
     match _read(record_of(out)):
         case {"method": "recombine", "report": dict(report), "format": str() | None as format}:
-            model, identity = f"{out}.pt", report.get("identity")
+            return _Drawn(f"{out}.pt", report.get("identity"), format)
         case {"model": str(model), "prototypes": _, **rest}:
-            identity, format = rest.get("identity"), None
-        case _:
-            raise UserError(
-                f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`: explain the file "
-                "that they wrote, before others put it together or chose from it"
-            )
-    generator = Generator.load(model)
-    if identity not in (None, generator.identity):  # None in records of older versions
-        raise UserError(f"{model}: another generator than the one that {out} was drawn from")
-    return generator, format
+            return _Drawn(model, rest.get("identity"), None)
+    raise UserError(
+        f"{record_of(out)}: expected the record of `cgen augment recombine` or `cgen sample`: explain the file "
+        "that they wrote, before others put it together or chose from it"
+    )
 
 
 def attention(

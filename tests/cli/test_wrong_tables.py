@@ -78,9 +78,9 @@ WRONG = [
     ("sieht.tsv", "a b\tf(a.b,c )\n", 0, "answers keep them: where they must not, write --signs marked, and then answ"),
     (
         "sieht.tsv",
-        "a b\tf(a.b,c )\n",
+        "go left\tf(go LEFT\nrun left\tf(run LEFT\ngo home\tf(go HOME\n",
         0,
-        "\nNext: cgen data write sieht.tsv --signs apart -o apart.tsv; or as they are, ",
+        "\nNext: cgen data write sieht.tsv --signs apart -o apart.tsv; or as they are, cgen augment geca sieht.tsv",
     ),
     ("marked.tsv", "a b\tf ￭( ￭x ￭)\n", 0, "Nothing is wrong"),
     ("glued_some.tsv", "how many\tanswer (count(river) all)\n", 0, "brackets in targets are parts of tokens"),
@@ -221,7 +221,11 @@ def test_of_many_names_of_splits_the_first_few_are_listed(folder):
 
 
 def test_usual_names_of_splits_without_train_are_a_note(folder):
-    written(folder, "dev.tsv", "".join(f"a {at}\tb {at}\tdev\n" for at in range(120)))
+    written(
+        folder,
+        "dev.tsv",
+        "".join(f"{'ac'[at // 80]} {at % 80}\t{'bd'[at // 80]} {at % 80}\tdev\n" for at in range(120)),
+    )
     code, text = said("check", "dev.tsv")
     assert code == 0 and "note     no split train, which commands learn from; found dev" in text, text
     assert text.endswith("Next: cgen augment geca dev.tsv --split dev -o more.jsonl\n")
