@@ -274,7 +274,7 @@ def test_the_example_in_the_docs_has_its_command_help_configuration_and_record(s
 
     assert "token-swap" in run("augment", "--help")
     help = " ".join(run("augment", "token-swap", "--help").split())
-    assert "--dictionary FILE" in help and "by default 1,000" in help
+    assert "--dictionary FILE" in help and "By default, 1,000." in help
     given, out = tmp_path / "pairs.tsv", tmp_path / "more.jsonl"
     given.write_text("walk twice\tWALK WALK\njump\tJUMP\n")
     (tmp_path / "swaps.toml").write_text(f'dictionary = "{swaps / "swaps.tsv"}"\n')

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from compgen.csl.derivations import sides
-from compgen.csl.forests import forests
+from compgen.csl.forests import forests, lowest
 from compgen.csl.rules import Grammar
 from compgen.data.examples import Dataset
 from compgen.substitution.pieces import Classifier, Table
-from compgen.substitution.trees import CLOSED, lowest
+from compgen.substitution.trees import CLOSED
 
 GRAMMAR = Grammar.parse(
     """NT_1 of NT_2 ### NT_1 ( NT_2 )
