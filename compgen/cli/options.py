@@ -33,6 +33,7 @@ from compgen.trained.limits import LIMITS
 
 CONTEXT = "_context"
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
+TECHNICAL = 2**31 - 1  # upper bounds from here on are what a machine can hold: checked, but not shown in the help
 
 
 def option(default: Any, help: str, *flags: str, metavar: str | None = None, **checks: Any) -> Any:
@@ -200,6 +201,8 @@ def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
         for name, side, step in (("ge", "min", 0), ("gt", "min", 1), ("le", "max", 0), ("lt", "max", -1)):
             if hasattr(bound, name) and (whole or not step):
                 found[side] = getattr(bound, name) + step
+    if found.get("max", 0) >= TECHNICAL:
+        del found["max"]
     return found
 
 
@@ -225,15 +228,19 @@ def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
     """Return a value, or the default for None.
 
     Raises:
-        UserError: it is none of the choices, or not above an open bound (typer has closed ones alone for fractions).
+        UserError: it is none of the choices, not above an open bound (typer has closed ones alone for fractions), or
+            above a TECHNICAL one.
     """
     _, choices = _typer_type(field.annotation)
     above = next((bound.gt for bound in field.metadata if hasattr(bound, "gt")), None)
+    most = next((bound.le for bound in field.metadata if hasattr(bound, "le")), None)
     for one in value if isinstance(value, list) else [value]:
         if choices and one is not None and one not in choices:
             raise UserError(f"{spelled(name, field)} {one}: expected {alternatives(choices)}")
         if above is not None and one is not None and one <= above:
             raise UserError(f"{spelled(name, field)} {one}: expected a number greater than {above:g}")
+        if most is not None and one is not None and one > most:
+            raise UserError(f"{spelled(name, field)} {one}: expected at most {most}")
     return field.get_default() if value is None and not field.is_required() else value
 
 
