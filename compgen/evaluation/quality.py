@@ -23,13 +23,13 @@ Derives = Callable[[Sequence[Sequence[str]]], Sequence[bool]]  # whether a gramm
 
 NGRAMS = (1, 2, 3)
 ROWS = 2000  # pairs of examples compared, and targets parsed, at most: a share is then exact to about two points
-PROVENANCE = {  # columns that say what an example was made from
-    "host": "hosts",
-    "first": "first examples",
-    "second": "second examples",
-    "prototypes": "prototypes",
-    "template": "templates",
-    "fragment": "fragments",
+PROVENANCE = {  # columns that say what an example was made from; in words, of one
+    "host": "host",
+    "first": "first example",
+    "second": "second example",
+    "prototypes": "prototype",
+    "template": "template",
+    "fragment": "fragment",
 }
 BEGIN, END, MARKERS = 0, 1, 2  # the ends of a side, among its tokens
 _BASE = 2**21  # different tokens: three of them fit in 64 bits; of more, a few n-grams are confused
@@ -135,7 +135,8 @@ class Quality:
         ]
         if self.used:
             lines.append(
-                "  made from: " + ", ".join(f"{count:,} {PROVENANCE[name]}" for name, count in self.used.items())
+                "  made from: "
+                + ", ".join(f"{count:,} {PROVENANCE[name]}{'s' * (count != 1)}" for name, count in self.used.items())
             )
         return lines
 
