@@ -65,5 +65,5 @@ def _failure(name: str, distinct: Dataset) -> str | None:
     try:
         kind.attempt(distinct)
     except UserError as error:
-        return str(error)
+        return str(error).rpartition("of these data: ")[2].removeprefix(f"{name}: ")  # the name is said beside it
     return None
