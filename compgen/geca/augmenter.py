@@ -187,4 +187,7 @@ def _why_none(tables: Tables) -> str:
     frames = tables.store.partitions()
     if tables.enumerator.corpus.paired and not any((frame["sides"] == BOTH_SIDES).any() for frame in frames):
         return f"with fragments of {tables.options.spans} spans at most, none has one on each side, source and target"
-    return "what the templates may take gives only examples that are known, or that keep a span of each fragment there"
+    return (
+        "every licensed exchange gives a known example, or keeps a span that each fragment of its template has; "
+        "longer or more spans (--span, --spans) may allow others"
+    )
