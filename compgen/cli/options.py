@@ -228,20 +228,29 @@ def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
     """Return a value, or the default for None.
 
     Raises:
-        UserError: it is none of the choices, not above an open bound (typer has closed ones alone for fractions), or
-            above a TECHNICAL one.
+        UserError: see `_require_allowed`.
+    """
+    for one in value if isinstance(value, list) else [value]:
+        if one is not None:
+            _require_allowed(spelled(name, field), field, one)
+    return field.get_default() if value is None and not field.is_required() else value
+
+
+def _require_allowed(flag: str, field: FieldInfo, one: Any) -> None:
+    """Check what typer does not: choices, open bounds of fractions, and TECHNICAL bounds.
+
+    Raises:
+        UserError: a value is none of the choices, or beyond a bound.
     """
     _, choices = _typer_type(field.annotation)
+    if choices and one not in choices:
+        raise UserError(f"{flag} {one}: expected {alternatives(choices)}")
     above = next((bound.gt for bound in field.metadata if hasattr(bound, "gt")), None)
+    if above is not None and one <= above:
+        raise UserError(f"{flag} {one}: expected a number greater than {above:g}")
     most = next((bound.le for bound in field.metadata if hasattr(bound, "le")), None)
-    for one in value if isinstance(value, list) else [value]:
-        if choices and one is not None and one not in choices:
-            raise UserError(f"{spelled(name, field)} {one}: expected {alternatives(choices)}")
-        if above is not None and one is not None and one <= above:
-            raise UserError(f"{spelled(name, field)} {one}: expected a number greater than {above:g}")
-        if most is not None and one is not None and one > most:
-            raise UserError(f"{spelled(name, field)} {one}: expected at most {most}")
-    return field.get_default() if value is None and not field.is_required() else value
+    if most is not None and one > most:  # in typer's words for bounds that are shown, which the C++ runner has, too
+        raise UserError(f"Invalid value for '{flag}': Input should be less than or equal to {most}")
 
 
 def _checked(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
