@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 
 COMPARED = 100  # examples from which a comparison can tell something
 SHOWN = 5  # lines of a finding that are printed
-PREFERRED = (
-    "stemcorrupt",
-    "geca",
-    "csl",
-    "substitute",
-    "lexsym",
-)  # for the next command: fast ones, the likeliest first
+# For the next command: fast methods, the likeliest to help first.
+PREFERRED = ("stemcorrupt", "geca", "csl", "substitute", "lexsym")
 
 
 class Options(BaseModel):

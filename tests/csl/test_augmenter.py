@@ -130,7 +130,8 @@ def test_a_sample_is_explained_by_its_rules_and_by_examples_that_have_them():
         ("from", "run", "R"),
     ]
     fitted.fit(COMMANDS.split("train") + Dataset.from_pairs([(["fly"], ["F"])]))
-    assert [one.label for one in fitted.explain({"source": ["fly"], "target": ["F"]})] == ["rule", "from"]
+    rule, example = fitted.explain({"source": ["fly"], "target": ["F"]})  # by the new data
+    assert (rule.label, example.label) == ("rule", "from") and rule.source == example.source == [("fly", -1)]
     with pytest.raises(UserError, match="'run twice': the grammar does not derive this"):
         fitted.explain(sample | {"target": ["R"]})
     for source in (["hop"], ["run", "NT_1"]):
