@@ -11,7 +11,7 @@ from compgen.cli.common import TrustOption, say
 from compgen.cli.options import argument, bounds, option, spelled, with_options
 from compgen.cli.quality import StrictOption, judged, say_warnings
 from compgen.errors import Interrupted, UserError
-from compgen.files import check_apart, is_stream
+from compgen.files import check_apart, is_stream, reading
 from compgen.processors import processors
 from compgen.record import named, write_record
 from compgen.sampling.output import PARQUET, format_of, lines_of
@@ -201,9 +201,7 @@ def sample(
     _report(end, options, choice, generator)
     following = options.start + end.counts.drawn
     if options.out != "-":
-        done = {"written": end.written, "counts": end.counts.to_dict(), "next": following}
-        done["quality"] = watched.figures
-        write_record(out, {"model": named(model)} | asked | done | {"seconds": round(end.seconds, 2)})
+        write_record(out, {"model": named(model)} | asked | _done(end, out, following, watched))
     if isinstance(end.stopped, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {end.written:,} samples written, --start {following} goes on", *end.signals)
     if end.stopped is not None:
@@ -312,6 +310,14 @@ def _asked(
 
     asked = {"compgen": __version__, "identity": generator.identity, "asked": options.count, "filters": config.names}
     return asked | {"novelty": config.novelty} | drawn | asdict(choice)
+
+
+def _done(end: "End", out: Path, following: int, watched: _Quality) -> dict[str, Any]:
+    """What the record says of a run; by the number of bytes --resume sees that OUT was cut short since."""
+    with reading(out):
+        size = out.stat().st_size
+    done = {"written": end.written, "bytes": size, "counts": end.counts.to_dict(), "next": following}
+    return done | {"quality": watched.figures, "seconds": round(end.seconds, 2)}
 
 
 def _report(end: "End", options: Options, choice: "Choice", generator: "Generator") -> None:

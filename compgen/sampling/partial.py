@@ -104,7 +104,8 @@ class PartialFile:
             raise UserError(f"{message}; give the same, or leave out --resume to start anew")
         found = self.stream.seek(0, os.SEEK_END)
         if found < state.size:
-            raise UserError(f"{self.path}: {found:,} bytes, expected {state.size:,} or more: cut short or altered")
+            cut = "cut short or altered: leave out --resume to start anew"
+            raise UserError(f"{self.path}: {found:,} bytes, expected {state.size:,} or more: {cut}")
         self.sum = _sum(self.path, state.size)
         if _check(self.sum, state.size, state.counts, state.step) != state.check:
             altered = "one of them was altered: leave out --resume to start anew"
@@ -212,7 +213,7 @@ def _read(journal: Path) -> _State:
         )
         whole = (found.size, found.check, counts.drawn, counts.kept, counts.last, *counts.rejected.values())
         good = isinstance(found.options, dict) and isinstance(state["counts"]["rejected"], dict)
-        good = good and isinstance(found.step, str) and all(map(_is_count, whole))
+        good = good and isinstance(found.step, str) and all(map(is_count, whole))
         if not (good and type(found.seconds) in (int, float) and 0 <= found.seconds <= LONGEST):
             raise ValueError("other values")
         return found
@@ -220,5 +221,6 @@ def _read(journal: Path) -> _State:
         raise UserError(f"{journal}: not a journal of sampling: leave out --resume to start anew") from error
 
 
-def _is_count(number: object) -> bool:
+def is_count(number: object) -> bool:
+    """Whether a value of a journal or a record is a count, as the C++ runner has them."""
     return type(number) is int and 0 <= number <= LARGEST

@@ -15,7 +15,7 @@ from compgen.record import record_of
 from compgen.runtime.manifest import strict_json
 from compgen.sampling.choice import Choice
 from compgen.sampling.output import sample_writer
-from compgen.sampling.partial import SAVE_EVERY, partial_file, partial_path, same
+from compgen.sampling.partial import SAVE_EVERY, is_count, partial_file, partial_path, same
 from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
@@ -143,17 +143,25 @@ def _why(stopped: BaseException | None) -> str:
 
 
 def finished(out: Path, asked: dict[str, Any]) -> bool:
-    """Return whether the record beside OUT has the same options and model; raises UserError if it has others."""
+    """Return whether OUT is what a run with these options and model wrote, by the record beside it.
+
+    Raises:
+        UserError: the record is none, or has other options, or another size than OUT.
+    """
     record = record_of(out)
     if not (out.exists() and record.exists()) or partial_path(out).exists():
         return False
     try:
         found = strict_json(record.read_bytes())
-        if not isinstance(found, dict):
-            raise ValueError("no object")
+        if not (isinstance(found, dict) and is_count(found.get("bytes", 0))):
+            raise ValueError("other values")
     except (OSError, ValueError) as error:
         raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
     differing = [name for name, value in json.loads(json.dumps(asked)).items() if not same(value, found.get(name))]
     if differing:
         raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")
+    size = out.stat().st_size
+    if size != (expected := found.get("bytes", size)):  # records of older versions do not say it
+        altered = "cut short or altered: leave out --resume to make it anew"
+        raise UserError(f"{out}: {size:,} bytes, expected {expected:,}: {altered}")
     return True

@@ -60,12 +60,6 @@ std::int64_t check_of(std::uint32_t sum, std::int64_t bytes, const Counts& count
   return adler32(said, sum);
 }
 
-std::int64_t whole(const Json& number) {
-  constexpr std::int64_t MOST = std::int64_t{1} << 62;  // sums of two can be computed
-  if (!number.is_number_integer() || number < 0 || number > MOST) throw UserError("no count");
-  return number.get<std::int64_t>();
-}
-
 double seconds_of(const Json& number) {
   constexpr double MOST = 1e9;  // which a clock can count
   if (!number.is_number() || number < 0 || number > MOST) throw UserError("no time");
@@ -171,7 +165,7 @@ void PartialFile::restore() {
   const auto found = static_cast<std::int64_t>(fs::file_size(path()));
   if (found < state.bytes) {
     throw UserError(path().string() + ": " + with_commas(found) + " bytes, expected " + with_commas(state.bytes) +
-                    " or more: cut short or altered");
+                    " or more: cut short or altered: leave out --resume to start anew");
   }
   sum_ = sum_of(path(), state.bytes);
   if (check_of(sum_, state.bytes, state.counts, state.step) != state.check) {

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "errors.h"
 #include "output.h"
 #include "strict_json.h"
+#include "text.h"
 
 namespace compgen {
 namespace {
@@ -68,14 +70,23 @@ Json resumable_of(const Options& options, const Bundle& bundle) {
 
 bool same(const Json& one, const Json& other) { return one.dump() == other.dump(); }
 
+std::int64_t whole(const Json& number) {
+  constexpr std::int64_t MOST = std::int64_t{1} << 62;  // sums of two can be computed
+  if (!number.is_number_integer() || number < 0 || number > MOST) throw UserError("no count");
+  return number.get<std::int64_t>();
+}
+
 bool is_finished(const std::string& out, const Json& asked) {
   const std::string record = record_path(out);
   if (!fs::exists(out) || !fs::exists(record) || fs::exists(partial_path(resolved(out)))) return false;
   std::ifstream file(record, std::ios::binary);
   Json found;
+  std::optional<std::int64_t> bytes;  // none in records of older versions
   try {
     found = strict_ordered_json(std::string(std::istreambuf_iterator<char>(file), {}));
-  } catch (const UserError&) {  // which is no object, as what is null
+    if (found.is_object() && found.contains("bytes")) bytes = whole(found["bytes"]);
+  } catch (const UserError&) {  // of what is no JSON, or no count
+    found = Json();
   }
   if (!found.is_object()) {
     throw UserError(record + ": not a record of sampling: leave out --resume to make " + out + " anew");
@@ -84,8 +95,13 @@ bool is_finished(const std::string& out, const Json& asked) {
   for (const auto& [name, value] : asked.items()) {
     if (!same(found.value(name, Json()), value)) differing += (differing.empty() ? "" : ", ") + name;
   }
-  if (differing.empty()) return true;
-  throw UserError(out + ": it is there with another " + differing + ": leave out --resume to make it anew");
+  if (!differing.empty()) {
+    throw UserError(out + ": it is there with another " + differing + ": leave out --resume to make it anew");
+  }
+  const auto size = static_cast<std::int64_t>(fs::file_size(out));
+  if (size == bytes.value_or(size)) return true;
+  throw UserError(out + ": " + with_commas(size) + " bytes, expected " + with_commas(*bytes) +
+                  ": cut short or altered: leave out --resume to make it anew");
 }
 
 void write_record(const Options& options, const Json& asked, const Counts& counts, std::int64_t written,
@@ -95,6 +111,7 @@ void write_record(const Options& options, const Json& asked, const Counts& count
   Json content = {{"compgen", COMPGEN_VERSION}, {"model", model_of(options)}};
   content.update(asked);
   content["written"] = written;
+  content["bytes"] = fs::file_size(options.out);
   content["counts"] = {{"drawn", counts.drawn}, {"kept", counts.kept}, {"rejected", rejected}};
   content["next"] = options.sampling.start + counts.drawn;
   content["seconds"] = std::round(seconds * 100) / 100;

@@ -2,6 +2,7 @@
 // interrupted one must be asked for again (compgen/trained/run.py). Names and order are Python's.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -20,8 +21,11 @@ nlohmann::ordered_json resumable_of(const Options& options, const Bundle& bundle
 // Whether two values are written alike: true is not 1, nor is 1.0.
 bool same(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
 
+// A count that a file holds. Throws UserError: it is none, or too large.
+std::int64_t whole(const nlohmann::ordered_json& number);
+
 // Whether OUT is there with its record, and nothing of it in OUT.partial. Throws UserError: the record is none, or has
-// other options.
+// other options, or another size than OUT.
 bool is_finished(const std::string& out, const nlohmann::ordered_json& asked);
 
 void write_record(const Options& options, const nlohmann::ordered_json& asked, const Counts& counts,

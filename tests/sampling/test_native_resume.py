@@ -231,6 +231,36 @@ def test_what_is_finished_stays_whichever_program_wrote_it(tmp_path):
     assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("first", [PYTHON, RUNNER])
+def test_what_was_cut_short_since_it_was_finished_is_told_in_the_same_words(tmp_path, first):
+    out, kept = tmp_path / "s.jsonl", Path(f"{tmp_path}/s.jsonl.run.json")
+    assert run(first, RECOMB2, out, "--draws", 50).returncode == 0
+    made, record = out.read_bytes(), json.loads(kept.read_text())
+    assert record["bytes"] == len(made) > 1_000
+
+    def said():
+        done = [run(program, RECOMB2, out, "--draws", 50, "--resume") for program in (PYTHON, RUNNER)]
+        words = {(one.returncode, re.sub(r"^(cgen|error): |\s+$", "", one.stderr)) for one in done}
+        assert len(words) == 1, words
+        return words.pop()
+
+    for part in (made[:-1], made + b"\n"):
+        out.write_bytes(part)
+        wanted = f"{out}: {len(part):,} bytes, expected {len(made):,}: cut short or altered: leave out --resume to"
+        assert said() == (2, f"{wanted} make it anew")
+        assert out.read_bytes() == part
+    for wrong in (True, -1, 2**62 + 1, None, "1"):
+        kept.write_text(json.dumps(record | {"bytes": wrong}))
+        assert said() == (2, f"{kept}: not a record of sampling: leave out --resume to make {out} anew")
+    record.pop("bytes")  # as in records of older versions
+    kept.write_text(json.dumps(record))
+    assert said() == (0, f"{out} is finished: nothing to continue")
+    for program in (PYTHON, RUNNER):
+        out.unlink()
+        assert run(program, RECOMB2, out, "--draws", 50, "--resume").returncode == 0
+        assert out.read_bytes() == made
+
+
 @LONG
 def test_a_run_goes_on_by_the_step_that_it_began_with(tmp_path):
     """Our step's probabilities differ in the last digit; what Python began has those of the graph."""

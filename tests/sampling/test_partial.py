@@ -126,7 +126,7 @@ def test_samples_that_are_cut_short_are_not_gone_on_from(tmp_path):
         assert going.counts.kept == 1
     interrupted(out)
     partial.write_bytes(whole[:-1])
-    wanted = rf"s\.tsv\.partial: {len(whole) - 1} bytes, expected {len(whole)} or more: cut short or altered"
+    wanted = rf"s\.tsv\.partial: {len(whole) - 1} bytes, expected {len(whole)} or more: cut short or altered: leave out"
     with pytest.raises(UserError, match=wanted), partial_file(out, OPTIONS, resume=True):
         pass
 
