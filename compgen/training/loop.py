@@ -408,7 +408,10 @@ def saved_identity(out: Path) -> Identity:
 
 def _state(path: Path) -> dict[str, Any]:
     keys = {*_Run.KEPT, "network", "optimiser", "chosen", "random", "random_cuda"}
-    return read_sealed(path, keys, _Run.UNLOGGED)
+    try:
+        return read_sealed(path, keys, _Run.UNLOGGED)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; without --resume the training begins anew") from error
 
 
 def _step(line: bytes) -> float:

@@ -108,10 +108,18 @@ def test_a_damaged_state_is_not_gone_on_from(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
-    state = torch.load(tmp_path / "a.pt.partial", weights_only=True)
-    torch.save(state | {"step": 3}, tmp_path / "a.pt.partial")
-    with pytest.raises(CheckpointError, match=r"a\.pt\.partial: damaged"):
-        train_generator(toy(), generator_config(), tmp_path / "a.pt", resume=True, quiet=True)
+    path = tmp_path / "a.pt.partial"
+    whole, state = path.read_bytes(), torch.load(path, weights_only=True)
+    torch.save(state | {"step": 3}, path)
+    for cut, wanted in ((None, "damaged"), (whole[: len(whole) // 2], "not a checkpoint, or cut short"), (b"", "not")):
+        if cut is not None:
+            path.write_bytes(cut)
+        anew = "; without --resume the training begins anew"
+        with pytest.raises(CheckpointError, match=rf"a\.pt\.partial: {wanted}.*{anew}$"):
+            train_generator(toy(), generator_config(), tmp_path / "a.pt", resume=True, quiet=True)
+    with pytest.raises(KeyboardInterrupt):
+        train_generator(toy(), generator_config(), tmp_path / "a.pt", quiet=True)
+    assert path.stat().st_size > len(whole) // 2
 
 
 def test_a_resumed_training_has_the_log_and_the_loss_of_a_whole_one(tmp_path, monkeypatch):
