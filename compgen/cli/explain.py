@@ -252,8 +252,8 @@ def _record(out: Path, method: str) -> _Record:
                 f"{path}: does not say the {wrong['loc'][0]}, as records of `cgen augment` do: explain the file that "
                 "it wrote, before others put it together or chose from it"
             ) from None
-        where = ".".join(map(str, wrong["loc"])) or "the record"
-        raise UserError(f"{path}: {where}: {wrong['msg']}; expected what `cgen augment` writes") from None
+        what = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong["loc"] else "found no JSON object"
+        raise UserError(f"{path}: {what}; expected what `cgen augment` writes") from None
     if record.data == "-":
         raise UserError(f"{out}: its data came from a pipe or standard input and are gone: make it from a file")
     if record.method != method:

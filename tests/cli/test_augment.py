@@ -90,6 +90,10 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     ):
         (tmp_path / "more.tsv.run.json").write_text(json.dumps(record | wrong))
         refused(compgen("explain", "geca", out), place)
+    for wrong in ("[]", "3", "null"):
+        (tmp_path / "more.tsv.run.json").write_text(wrong)
+        wanted = "more.tsv.run.json: found no JSON object; expected what `cgen augment` writes"
+        refused(compgen("explain", "geca", out), wanted)
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     refused(compgen("explain", "concat", out), "made by geca: call `cgen explain geca`")
     chosen = out.with_name("chosen.jsonl")
