@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from compgen.cli.options import at_most
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable, is_stream
@@ -48,7 +49,9 @@ LearnOption = Annotated[
     list[str],
     typer.Option("--split", metavar="S", help="Learn from this split of DATA. May be repeated."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=LAST_SEED, help="Seed of all random choices.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, callback=at_most(LAST_SEED), help="Seed of all random choices.")
+]
 OutOption = Annotated[
     Path,
     typer.Option(

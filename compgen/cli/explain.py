@@ -10,11 +10,13 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compgen.augmenters.registry import LEARNED, find, summaries
-from compgen.cli.common import console, need_torch, output, show
+from compgen.cli.common import LAST_SEED, console, need_torch, output, show
 from compgen.cli.lazy import lazy_group
+from compgen.cli.options import at_most
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
 from compgen.record import record_of
+from compgen.trained.limits import ADDRESSES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -185,10 +187,12 @@ def _drawn(out: Path) -> _Drawn:
 def attention(
     model: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="A generator's checkpoint.")],
     index: Annotated[
-        int, typer.Option("--index", min=0, max=2**61, metavar="I", help="The `index` of the sample.")
+        int,
+        typer.Option("--index", min=0, callback=at_most(ADDRESSES), metavar="I", help="The `index` of the sample."),
     ] = 0,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed that the sample was drawn with.")
+        int,
+        typer.Option("--seed", min=0, callback=at_most(LAST_SEED), help="The seed that the sample was drawn with."),
     ] = 0,
     out: Annotated[
         Path | None,

@@ -56,6 +56,16 @@ def bounds(name: str) -> dict[str, Any]:
     return {"ge": least, "le": most}
 
 
+def at_most(most: int) -> Callable[[typer.CallbackParam, int], int]:
+    """Return a callback for `typer.Option` that checks a TECHNICAL bound."""
+
+    def checked(parameter: typer.CallbackParam, value: int) -> int:
+        _require_at_most(max(parameter.opts, key=len), most, value)
+        return value
+
+    return checked
+
+
 def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callable[..., None]:
     """Replace each parameter that is a pydantic model by an option per field; `call` gets the model, checked.
 
@@ -249,7 +259,13 @@ def _require_allowed(flag: str, field: FieldInfo, one: Any) -> None:
     if above is not None and one <= above:
         raise UserError(f"{flag} {one}: expected a number greater than {above:g}")
     most = next((bound.le for bound in field.metadata if hasattr(bound, "le")), None)
-    if most is not None and one > most:  # in typer's words for bounds that are shown, which the C++ runner has, too
+    if most is not None:
+        _require_at_most(flag, most, one)
+
+
+def _require_at_most(flag: str, most: int, one: int) -> None:
+    """Raise UserError for more, in typer's words for bounds that are shown, which the C++ runner has, too."""
+    if one > most:
         raise UserError(f"Invalid value for '{flag}': Input should be less than or equal to {most}")
 
 
