@@ -7,6 +7,7 @@ impossible one is an error that names it.
 import dataclasses
 import difflib
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,9 @@ from compgen.errors import ConfigError
 LARGEST = 2**20  # bytes of a configuration file
 
 _IN_PYTHON = " (in Python one of overrides=)"  # of what `--set` gives
+_WIDEST = 40  # column of settings and values in a list of them
+_ENTRY = re.compile(r"^( *)(\w+(?:, \w+)*): (.+(?:\n\1 +\S.*)*)", re.MULTILINE)  # of the names of fields in a docstring
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 C = TypeVar("C", bound=BaseModel)
@@ -65,8 +69,10 @@ def load_config(
     changes = [one for one in overrides or [] if one != "?"]
     found = _loaded(kind, name, changes, given)
     if len(changes) < len(overrides or []):
-        lines = ["settings for --set KEY=VALUE, with their current values:", *_listed(found)]
-        raise ConfigError("\n  ".join(lines))
+        listed = list(_listed(found))
+        width = min(_WIDEST, max(len(setting) for setting, _ in listed))
+        lines = [f"{setting:<{width}}  {description}".rstrip() for setting, description in listed]
+        raise ConfigError("\n  ".join(["settings for --set KEY=VALUE, with their current values:", *lines]))
     return found
 
 
@@ -89,17 +95,30 @@ def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Ma
         raise ConfigError(f"{place}: {what}") from error
 
 
-def _listed(config: Any, place: str = "") -> Iterator[str]:
-    """Each setting with its value, as `--set` takes it."""
-    names = type(config).model_fields if isinstance(config, BaseModel) else [f.name for f in dataclasses.fields(config)]
-    for name in names:
+def _listed(config: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Each setting with its value, as `--set` takes it, and what it is in a sentence."""
+    described = _described(type(config))
+    for name in _fields(type(config)):
         value = getattr(config, name)
         if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
             yield from _listed(value, f"{place}{name}.")
         elif value is None:
-            yield f"{place}{name}, not set"
+            yield f"{place}{name}, not set", described.get(name, "")
         else:
-            yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
+            text = value if isinstance(value, str) else json.dumps(value, default=str)
+            yield f"{place}{name}={text}", described.get(name, "")
+
+
+def _described(kind: type) -> dict[str, str]:
+    """What fields are: the first sentence of their descriptions or, of a dataclass, of its docstring or its bases'."""
+    found: dict[str, str] = {}
+    if issubclass(kind, BaseModel):
+        found = {name: field.description or "" for name, field in kind.model_fields.items()}
+    else:
+        for one in reversed(kind.__mro__):
+            for _, names, text in _ENTRY.findall(one.__doc__ or ""):
+                found |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    return {name: _SENTENCES.split(text)[0] for name, text in found.items()}
 
 
 def _override(values: dict[str, Any], override: str) -> None:

@@ -113,16 +113,35 @@ def test_a_configuration_of_a_method_that_checks_itself_is_another_commands_too(
 def test_all_settings_are_listed_for_who_asks_and_what_is_listed_can_be_set(kind, name):
     with pytest.raises(ConfigError, match="with their current values") as raised:
         load_config(kind, name, ["?"])
-    listed = [line.strip() for line in str(raised.value).splitlines()[1:]]
+    listed = [line.strip().partition("  ")[0] for line in str(raised.value).splitlines()[1:]]
     settings = [line for line in listed if "=" in line]
     assert settings and len(settings) + sum(line.endswith(", not set") for line in listed) == len(listed)
     assert load_config(kind, name, settings) == load_config(kind, name)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "line"),
+    [
+        (RecombineConfig, "recombine_small", "prototypes=2 Prototypes per sample."),
+        (RecombineConfig, "recombine_small", "max_tokens, not set Cut sequences to this many tokens (45 in the"),
+        (TransformerConfig, None, "network.heads=4 Number of heads of each attention."),
+        (CslOptions, None, "training.steps=2000 updates."),  # of a dataclass, by its docstring
+        (CslOptions, None, "drawing.depth.least=1 above this depth, only rules with nonterminals are drawn."),
+        (CslOptions, None, "induction.bare_targets=false whether a target may be a single"),  # its base's
+        (CslOptions, None, "induction.source_given_target=4 k_alpha and k_beta, for logarithms"),
+    ],
+)
+def test_each_setting_that_is_listed_has_a_description(kind, name, line):
+    with pytest.raises(ConfigError, match="with their current values") as raised:
+        load_config(kind, name, ["?"])
+    assert all(one.strip().partition("  ")[2].strip() for one in str(raised.value).splitlines()[1:])
+    assert line in " ".join(str(raised.value).split())
+
+
 def test_settings_are_listed_as_others_change_them():
     with pytest.raises(ConfigError, match="with their current values") as raised:
         load_config(Seq2SeqConfig, "seq2seq_small", ["optimisation.batch=32", "?"])
-    assert "\n  optimisation.batch=32\n" in str(raised.value)
+    assert "\n  optimisation.batch=32  " in str(raised.value)
 
 
 def test_an_option_and_a_change_of_the_same_setting_must_agree():

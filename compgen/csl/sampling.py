@@ -67,7 +67,9 @@ class Drawing:
         depth: how deep they are.
         longest: the most tokens on a side; longer samples are drawn again. (The reference has no such limit, and with
             uniform weights makes samples of thousands of tokens.)
-        temperature, bias, biased: see `Scores.weights`.
+        temperature: the scores of states and rules are divided by it (see `Scores.weights`).
+        bias: is added to the scores of rules with `biased` nonterminals or more, so that derivations get longer.
+        biased: how many nonterminals a rule has, at least, to whose score `bias` is added.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")

@@ -17,7 +17,7 @@ class TransformerNetwork(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     layers: int = Field(4, ge=1, le=64, description="Number of layers of the encoder, and of the decoder.")
-    heads: int = Field(4, ge=1, le=WIDEST)
+    heads: int = Field(4, ge=1, le=WIDEST, description="Number of heads of each attention.")
     size: int = Field(256, ge=2, le=WIDEST, description="Size of embeddings and states.")
     inner: int = Field(1024, ge=1, le=WIDEST, description="Number of units in feed-forward layers.")
     dropout: float = Field(0.3, ge=0, le=0.99, description="Dropout probability, rounded to 1/256.")

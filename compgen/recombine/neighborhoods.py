@@ -36,7 +36,11 @@ class NeighborhoodConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind = "long-short"
+    kind: Kind = Field(
+        "long-short",
+        description="how prototypes are chosen: long-short (equations 19 and 20), long-long (equation 21) or tags, for "
+        "words (appendix B)",
+    )
     delta: float = Field(0.5, ge=0, lt=1, description="least similarity (dist_thresh)")
     candidates: int = Field(10, ge=1, le=MOST, description="long-long: how many candidates to draw for an example")
     firsts: int = Field(5, ge=1, le=MOST, description="first prototypes kept for an example (max_cnt_nb)")

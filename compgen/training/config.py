@@ -14,11 +14,13 @@ class OptimisationConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    epochs: int = Field(8, ge=1, le=MOST)
+    epochs: int = Field(8, ge=1, le=MOST, description="Stop after this many passes over the training data.")
     steps: int | None = Field(None, ge=1, le=MOST, description="Stop after this many updates, whatever `epochs` says.")
-    batch: int = Field(32, ge=1, le=MOST)
-    optimiser: Literal["adam", "adafactor"] = "adam"
-    learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
+    batch: int = Field(32, ge=1, le=MOST, description="Number of examples in an update.")
+    optimiser: Literal["adam", "adafactor"] = Field(
+        "adam", description="adam, or adafactor, with which T5 was trained."
+    )
+    learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False, description="The rate after warmup.")
     warmup: int = Field(0, ge=0, le=MOST, description="Number of updates in which the rate rises from 0.")
     schedule: Literal["plateau", "linear", "constant"] = Field(
         "plateau",

@@ -53,4 +53,4 @@ def test_settings_are_listed_without_data_or_an_output(words, line):
     for asked in (["--set", "?"], ["--set=?"]):
         done = compgen(*words.split(), *asked)
         refused(done, "settings for --set KEY=VALUE, with their current values")
-        assert f"\n  {line}\n" in f"{done.stderr}\n"
+        assert f"\n  {line}  " in done.stderr
