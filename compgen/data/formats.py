@@ -84,8 +84,7 @@ def read_dataset(
             format = "scan"
         _check_named(columns, format, name)
         found = FORMATS[format].read(content, name, columns)
-    if blanks:
-        found = without_blanks(found, content if format in ("tsv", "jsonl") else None, name)
+    found = _told(found, format, content, name, blanks)
     if found.frame.is_empty():
         raise DataError(f"{name}: no examples: {_why_none(format, content or b'')}")
     _check_examples(found, f"{name}, {'row' if format in ('parquet', FOLDER) else 'line'}", answers)
@@ -154,6 +153,17 @@ def _check_named(columns: Columns, format: str, name: str) -> None:
     """Raise DataError if columns are named in a format that has none."""
     if columns.given and format in ("scan", "text"):
         raise DataError(f"{name}: {format} has no columns with names: leave out --{next(iter(columns.given))}")
+
+
+def _told(found: Placed, format: str, content: bytes | None, name: str, blanks: bool) -> Placed:
+    """Say how many blank lines, or examples without a token, are left out; those that end a text, only of answers."""
+    if format == "text" and content and len(found.places):
+        last = content.removesuffix(b"\n").count(b"\n") + 1 if blanks else found.places[-1]
+        if blank := last - len(found.places):
+            what = f"{blank:,} blank line{'s' * (blank > 1)} left out: lines of the output will not correspond to its"
+            kept = ": predict to .jsonl or .tsv, where empty answers are kept" if blanks else ""
+            warnings.warn(f"{name}: {what} lines{kept}", Remark, stacklevel=3)
+    return without_blanks(found, content if format in ("tsv", "jsonl") else None, name) if blanks else found
 
 
 def _why_none(format: str | None, content: bytes) -> str:
@@ -265,10 +275,6 @@ def _read_text(content: bytes, name: str, _columns: Columns) -> Placed:
         source=pl.col("line").str.extract_all(SENTENCE_TOKEN), target=pl.lit([], dtype=TOKENS), split=pl.lit(TRAIN)
     )
     lines = lines.filter(pl.col("source").list.len() > 0)
-    blank = lines["number"].tail(1).sum() - len(lines)  # those at the end, nobody misses
-    if blank:
-        what = f"{blank:,} blank line{'s' * (blank > 1)} left out"
-        warnings.warn(f"{name}: {what}: lines of the output will not correspond to its lines", Remark, stacklevel=2)
     return Placed(lines.select(COLUMNS), lines["number"])
 
 

@@ -202,16 +202,19 @@ def unmasked(predicted: Dataset, masked: Dataset) -> tuple[Dataset, int]:
 
 
 def predictions(path: str, asked: Dataset) -> Dataset:
-    """Load predictions for some sources; lines (.txt, or -) are targets, one for each.
+    """Load predictions for some sources; lines (.txt, or -) are targets, one for each, unless they begin with IN:.
 
     Raises:
         DataError: there are not as many lines as sources, or a line has several answers.
     """
     from compgen.data.catalog import load
+    from compgen.data.formats import read_dataset
 
     if path != "-" and Path(path.removesuffix(".gz")).suffix != ".txt":
         return load(path, answers=True)
     lines = [line for some in lines_as_they_come(path) for line in some]
+    if lines and lines[0].startswith("IN:"):  # as `cgen data write` writes pairs to .txt
+        return read_dataset(path, "scan", answers=True, content="\n".join(lines).encode())
     if any("\t" in line for line in lines):
         raise DataError(f"{path}: found a TAB, as of several answers a line: write those of --best to .jsonl")
     targets = [line.split() for line in lines]

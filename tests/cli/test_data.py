@@ -140,6 +140,14 @@ def test_write_joins_predictions_and_says_which_lines_have_none(tmp_path, name, 
     assert (tmp_path / "joined.tsv").read_text() == "a\tf(b\nb\t\nc\tg\n"
 
 
+@pytest.mark.parametrize(("content", "said"), [("f ￭(\n\ng\n\n", "2 blank lines"), ("f ￭(\ng\n\n", "1 blank line")])
+def test_write_says_how_many_empty_answers_are_left_out_of_lines_even_at_the_end(tmp_path, content, said):
+    (tmp_path / "answers.txt").write_text(content)
+    with pytest.warns(Remark, match=rf"{said} left out: .*: predict to \.jsonl or \.tsv, where empty answers are kept"):
+        done = run("write", tmp_path / "answers.txt", "--signs", "joined", "-o", tmp_path / "joined.txt")
+    assert done.exit_code == 0 and (tmp_path / "joined.txt").read_text() == "f(\ng\n"
+
+
 def test_write_changes_variables_and_names_them_again(tmp_path):
     (tmp_path / "pairs.tsv").write_text("where is it\tf ( A , B , A )\nwho\tg\n")
     done = run("write", tmp_path / "pairs.tsv", "--variables", "relative", "-o", tmp_path / "relative.tsv")

@@ -53,7 +53,7 @@ def test_names_do_not_take_the_place_of_what_is_masked(folder, found):
     assert not (folder / "masked.jsonl").exists()
 
 
-@pytest.mark.parametrize("written", ["lines", "table"])
+@pytest.mark.parametrize("written", ["lines", "table", "pairs in .txt"])
 def test_predictions_of_masked_sources_are_unmasked(folder, written):
     done = run("mask", "asked.txt", "--names", "names", "-o", "asked.jsonl")
     assert done.exit_code == 0, done.exception
@@ -62,6 +62,11 @@ def test_predictions_of_masked_sources_are_unmasked(folder, written):
         (folder / "y.txt").write_text("in ( state0 , city0 )\n\n")
         done = run("unmask", "y.txt", "--masked", "asked.jsonl", "-o", "z.jsonl")
         assert run("unmask", "-", "--masked", "asked.jsonl", "-o", "-", input="state0\nall\n").exit_code == 0
+    elif written == "pairs in .txt":
+        (folder / "y.tsv").write_text("is state0 in city0\tin ( state0 , city0 )\nwhat is big\t\n")
+        assert run("write", "y.tsv", "--signs", "joined", "-o", "y.txt").exit_code == 0
+        assert (folder / "y.txt").read_text().endswith("\nIN: what is big OUT:\n")
+        done = run("unmask", "y.txt", "--masked", "asked.jsonl", "-o", "z.jsonl")
     else:
         (folder / "y.tsv").write_text("is state0 in city0\tin ( state0 , city0 )\nwhat is big\tstate0\n")
         done = run("unmask", "y.tsv", "--masked", "asked.jsonl", "-o", "z.jsonl")
@@ -69,7 +74,7 @@ def test_predictions_of_masked_sources_are_unmasked(folder, written):
     assert done.exit_code == 0, done.exception
     first, second = read_dataset(folder / "z.jsonl", answers=True)
     assert first == (["is", "texas", "in", "new", "york"], ["in", "(", "texas", ",", "new", "york", ")"])
-    assert second == (["what", "is", "big"], [] if written == "lines" else ["state0"])
+    assert second == (["what", "is", "big"], ["state0"] if written == "table" else [])
 
 
 @pytest.mark.parametrize(
