@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # the same names as in `_HOMES`, for editors and type checker
     from compgen.api_data import check as check
     from compgen.api_data import load_dataset as load_dataset
     from compgen.api_data import mask as mask
+    from compgen.api_data import measure_divergence as measure_divergence
+    from compgen.api_data import measure_overlap as measure_overlap
     from compgen.api_data import measure_quality as measure_quality
     from compgen.api_data import select as select
     from compgen.api_data import signs as signs
@@ -58,6 +60,8 @@ _HOMES = {
     "Dataset": "compgen.data.examples",
     "load_dataset": "compgen.api_data",
     "write_dataset": "compgen.api_data",
+    "measure_divergence": "compgen.api_data",
+    "measure_overlap": "compgen.api_data",
     "measure_quality": "compgen.api_data",
     "Generator": "compgen.trained.generator",
     "Predictor": "compgen.trained.predictor",

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from compgen.data.checks import Finding
+    from compgen.data.compounds import Divergences, Inventory
     from compgen.data.examples import Dataset
     from compgen.data.named import Columns
+    from compgen.evaluation.overlap import Overlap
     from compgen.evaluation.quality import Quality
 
 
@@ -69,6 +71,65 @@ def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Pat
     from compgen.evaluation.quality import quality
 
     return quality(given(made), given(training))
+
+
+def measure_overlap(
+    test: "Dataset | str | Path",
+    training: "Dataset | str | Path | None" = None,
+    *,
+    split: str | None = "test",
+    train_split: str | None = "train",
+) -> "Overlap":
+    """How much of test data is in the training data, as `cgen data overlap` does: examples, and pairs of tokens.
+
+    Args:
+        test: the data to test on.
+        training: the data to train on, perhaps with augmented examples added; by default those of `test`.
+        split: of several splits of `test`, the one to test on; None for all of them.
+        train_split: of several splits of `training`, the one to train on; None for all of them.
+
+    Raises:
+        UserError: there is no such split, or test data would be compared with themselves, or have no tokens.
+    """
+    from compgen.evaluation.overlap import overlap
+
+    return overlap(*_apart(test, training, split, train_split))
+
+
+def measure_divergence(
+    test: "Dataset | str | Path",
+    training: "Dataset | str | Path | None" = None,
+    *,
+    split: str | None = "test",
+    train_split: str | None = "train",
+    inventory: "Inventory | None" = None,
+) -> "Divergences":
+    """How much test and training data diverge in atoms and in compounds, as `cgen data divergence` does.
+
+    Arguments and errors are those of `measure_overlap`. `inventory` says what atoms and compounds are: `Trees` or
+    `Ngrams` of `compgen.data.compounds`; by default, trees if most distinct targets have brackets.
+    """
+    from compgen.data.compounds import measure, remark_on_few, usual_inventory
+
+    tested, trained = _apart(test, training, split, train_split)
+    every = trained + tested
+    used = inventory or usual_inventory(every)
+    remark_on_few(used.compounds(every))
+    return measure(trained, tested, used)
+
+
+def _apart(
+    test: "Dataset | str | Path", training: "Dataset | str | Path | None", split: str | None, train_split: str | None
+) -> "tuple[Dataset, Dataset]":
+    """Test and training data; UserError if they are the same part of the same data."""
+    from compgen.data.catalog import given
+
+    whole = given(test)
+    tested = whole.part(split, "test")
+    trained = (whole if training is None else given(training)).part(train_split)
+    if training is None and (tested is trained or split == train_split):
+        raise UserError("test data would be compared with themselves: give training data, or other splits")
+    return tested, trained
 
 
 def check(data: "Dataset | str | Path", *, source: str | None = None, target: str | None = None) -> "list[Finding]":

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
+import json
 import pickle
 import re
 import subprocess
@@ -14,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import compgen
+from compgen.cli.main import app
 from compgen.comparison.options import CompareOptions
 from compgen.configuration import load_config, shipped
+from compgen.data.compounds import Ngrams
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, Interrupted, Remark
 from compgen.recombine.augmenter import RecombineOptions
@@ -520,6 +524,28 @@ def test_a_stream_has_a_seed_and_a_start(augmenter, name):
         augmenter.generator.sample(5, **{name: None})
     with pytest.raises(compgen.UserError, match=f"{name} None: expected a number from 0"):
         next(augmenter.generator.draw(**{name: None}))
+
+
+def test_overlap_and_divergence_are_those_of_the_commands(tmp_path):
+    path, more = tmp_path / "parts.tsv", compgen.Dataset.from_pairs([(["run", "twice"], ["RUN", "RUN"])])
+    path.write_text("run\tRUN\nwalk twice\tWALK WALK\nrun twice\tRUN RUN\ttest\nrun now\tRUN\tdev\n")
+    parts = compgen.load_dataset(path)
+    test, train = parts.split("test"), parts.split("train")
+    done = CliRunner().invoke(app, ["data", "overlap", str(path), "--json"])
+    found = compgen.measure_overlap(path)
+    assert json.loads(done.stdout).items() >= found.to_dict().items() and found.shared_examples == 0
+    assert found == compgen.measure_overlap(test, train)
+    assert compgen.measure_overlap(parts, train + more).example_overlap == 1
+    done = CliRunner().invoke(app, ["data", "divergence", str(path), "--split", "test", "--json"])
+    apart = compgen.measure_divergence(parts)
+    assert json.loads(done.stdout).items() >= dataclasses.asdict(apart).items() and apart.unseen_compounds == 1
+    assert compgen.measure_divergence(test, path, inventory=Ngrams("target", 2)).test_atoms < apart.test_atoms
+    assert compgen.measure_overlap(parts, split=None).examples == 4
+    for wrong in (lambda: compgen.measure_overlap(train), lambda: compgen.measure_divergence(parts, split="train")):
+        with pytest.raises(
+            compgen.UserError, match="test data would be compared with themselves: give training data, or"
+        ):
+            wrong()
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])
