@@ -10,11 +10,11 @@ from typing import NoReturn
 # a tenth of large tables' time.
 os.environ.setdefault("_RJEM_MALLOC_CONF", f"dirty_decay_ms:2000,narenas:{max(1, (os.cpu_count() or 1) // 2)}")
 
-# PyTorch's threads (GNU OpenMP) spin while they wait for each other. Beside other programs that keep all cores busy
-# that lasts a time slice each time: 20 updates of a generator on two threads took 27 and 44 s in place of 21 and 23.
-# After so many turns they now sleep, which takes no longer where nothing else runs.
+# PyTorch's threads (GNU OpenMP) spin while they wait for each other. Beside other programs that keep the cores busy,
+# that lasts a time slice each time. After so many turns (about 0.1 ms) they now sleep, which takes hardly longer
+# where nothing else runs (docs/speed.md).
 if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 # Python looks for garbage each time that there are 700 objects more, and imports make many thousands, which stay.
 # That is a tenth of the time in which a command begins.

@@ -555,7 +555,7 @@ def test_what_the_system_lacks_is_called_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("given", "found"), [({}, "20000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "")]
+    ("given", "found"), [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "")]
 )
 def test_threads_spin_for_a_while_only_unless_one_says_otherwise(given, found, monkeypatch):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
