@@ -9,7 +9,7 @@ values in Python. To add one, write its module, one line of `compgen.augmenters.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
@@ -26,9 +26,6 @@ from compgen.progress import Watch, unwatched
 PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
 WORDS = "words"  # pairs of inflection: the letters of a lemma and tags, and the letters of a form
 HOST = "host"  # the column with the row, in the data given to `fit`, of the training example that a new one changes
-# Of exchanges that make the source of another example:
-RIGHT = 0.9  # if a smaller share gives its target, many samples will be wrong
-TELLING = 20  # of fewer, their share says little
 METHOD = "method"
 MOST = 1_000_000  # samples of a method that has no end of them: all are held in memory
 
@@ -38,8 +35,9 @@ class Options(BaseModel):
 
     Each field is an option of `cgen augment NAME` (`--field-name`), a key of its configuration file, and a key of
     the record. Fields that are tables (models themselves) are changed by `--set table.key=value`. Extra keys of a field
-    (`json_schema_extra`): `flags`, the option's names if others; `metavar`; `running`, true for an option that changes
-    how the work is done and never what comes out; `drawing`, true for one that `draw` reads and `learn` does not.
+    (`json_schema_extra`): `flags`, the option's names if others; `metavar`; `reads` and `writes`, true where the value
+    may be a file that the method reads or writes; `running`, true for an option that changes how the work is done and
+    never what comes out; `drawing`, true for one that `draw` reads and `learn` does not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -54,13 +52,22 @@ class Options(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """The options that decide what comes out, as JSON values."""
-        running = {name for name, field in type(self).model_fields.items() if extra_of(field).get("running")}
-        return self.model_dump(mode="json", exclude=running)
+        return self.model_dump(mode="json", exclude={*self.having("running")})
+
+    def having(self, key: str) -> dict[str, Any]:
+        """The fields with an extra key that is true, and their values."""
+        fields = type(self).model_fields
+        return {name: getattr(self, name) for name, field in fields.items() if extra_of(field).get(key)}
 
 
 def extra_of(field: FieldInfo) -> dict[str, Any]:
     """The extra keys of a field, see `Options`."""
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun; `nouns` if there are several and these are not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 O_co = TypeVar("O_co", bound=Options, covariant=True)
@@ -74,6 +81,11 @@ class Shown:
     label: str
     source: Pieces
     target: Pieces
+
+    @classmethod
+    def plain(cls, label: str, source: Iterable[str], target: Iterable[str]) -> Self:
+        """An example without marks."""
+        return cls(label, *([(token, -1) for token in side] for side in (source, target)))
 
 
 class HandedOver(Exception):  # noqa: N818 - nothing went wrong
@@ -215,7 +227,8 @@ class Augmenter(ABC, Generic[O_co]):
         If fewer than asked were made, `why` says the reason.
         """
         made = {"distinct": self._made.n_unique()} if self._report else {}
-        return self._report | made | ({} if self.dataset is None else self.facts())
+        why = self.no_more() if self._report.get("made", 0) < (self._report.get("asked") or 0) else ""
+        return self._report | made | ({} if self.dataset is None else self.facts()) | ({"why": why} if why else {})
 
     def with_options(self, **changes: Any) -> Self:
         """The same augmenter, with what it has learned, that draws by other options.
@@ -243,6 +256,10 @@ class Augmenter(ABC, Generic[O_co]):
         """What a method adds to `report`."""
         return {}
 
+    def no_more(self) -> str:
+        """Why there are fewer samples than were asked for; `report` says it where that is so."""
+        return ""
+
     def warnings(self) -> list[str]:
         """What a method warns of, beside what its samples show: sentences that say what to do."""
         return []
@@ -254,7 +271,7 @@ class Augmenter(ABC, Generic[O_co]):
     def in_words(self) -> str:
         """What a method says of its last samples; further facts of a method may be added."""
         report = self.report()
-        made = f"{report['made']:,} example{'' if report['made'] == 1 else 's'}"
+        made = counted(report["made"], "example")
         if report["distinct"] < report["made"]:
             made += f", {report['distinct']:,} of them distinct"
         why = f" of {report['asked']:,} asked for: {report['why']}" if report.get("why") else ""
@@ -293,7 +310,7 @@ class Augmenter(ABC, Generic[O_co]):
         if self.dataset is None or not isinstance(row, int) or not 0 <= row < len(self.dataset):
             raise UserError(f"{self.name}: found {row!r:.20}, expected the row of an example given to fit")
         found = self.dataset.frame.row(row, named=True)
-        return Shown(label, *([(token, -1) for token in found[side]] for side in ("source", "target")))
+        return Shown.plain(label, found["source"], found["target"])
 
     @classmethod
     def explains(cls) -> bool:
@@ -320,8 +337,9 @@ class Augmenter(ABC, Generic[O_co]):
 
     def reads(self) -> Sequence[str]:
         """Files, besides the data, that the options name to be read."""
-        return ()
+        return [path for path in self.options.having("reads").values() if path]
 
     def writes(self) -> dict[str, Path]:
         """Files, besides the samples, that options name to be written, by option."""
-        return {}
+        given = {name: path for name, path in self.options.having("writes").items() if path is not None}
+        return {f"--{name.replace('_', '-')}": Path(path) for name, path in given.items()}

@@ -50,7 +50,6 @@ class Concat(Augmenter[ConcatOptions]):
     columns: ClassVar[dict[str, Any]] = {"first": pl.Int64, "second": pl.Int64}
     usual = 1000
     example = "cgen augment concat pairs.tsv -n 500 -o more.tsv"
-    fewer = False  # than asked for were made
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Take the distinct examples of a dataset."""
@@ -62,9 +61,9 @@ class Concat(Augmenter[ConcatOptions]):
         rows = dataset.frame.select("source", "target").with_row_index("row")
         self.examples = rows.unique(["source", "target"], keep="first", maintain_order=True).sort("source", "target")
 
-    def facts(self) -> dict[str, Any]:
-        """Why fewer examples were made than asked for."""
-        return {"why": f"{len(self.examples):,} distinct examples have no more pairs"} if self.fewer else {}
+    def no_more(self) -> str:
+        """That each pair of examples was taken."""
+        return f"{len(self.examples):,} distinct examples have no more pairs"
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The two examples that a sample is put together from."""
@@ -81,8 +80,7 @@ class Concat(Augmenter[ConcatOptions]):
         assert count is not None, "`usual` says how many"
         if count > size**2 > MOST:  # nobody meant to have all of them
             raise ExhaustedError(f"concat: {size:,} distinct examples give {size**2:,} pairs, fewer than {count:,}")
-        self.fewer, count = count > size**2, min(count, size**2)
-        pairs = first_numbers(size**2, count, stream(Purpose.CONCATENATION, seed))
+        pairs = first_numbers(size**2, min(count, size**2), stream(Purpose.CONCATENATION, seed))
         one, two = (self.examples[part] for part in np.divmod(pairs, size))
         between = pl.lit([self.options.separator] if self.options.separator else [], dtype=TOKENS)
         sides = {}

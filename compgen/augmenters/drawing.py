@@ -1,19 +1,35 @@
 """How exchanges are made: all of them if they are few, else drawn in blocks until hardly any is new."""
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Sized
+from typing import TypeVar
+
+from compgen.progress import Watch
 
 BLOCK = 4096  # samples drawn at once
 MANY = 1_000_000  # exchanges; if there are more, they are drawn
 _PATIENCE, _SELDOM = 10, 0.001
+T = TypeVar("T")
 
 
-class Novelty:
-    """What the last blocks gave: they are exhausted if in ten of them fewer than one sample in a thousand is new."""
+def until_exhausted(blocks: Iterable[T], made: Sized, count: int | None, watch: Watch, few: int = 0) -> Iterator[T]:
+    """Yield blocks, from which new samples are added to `made`, until it has `count` or hardly any is new any more.
 
-    def __init__(self) -> None:
-        self._news = deque[int](maxlen=_PATIENCE)
+    That is if in ten blocks fewer than one sample in a thousand is.
 
-    def exhausted(self, new: int) -> bool:
-        """Whether that is so, now that another block gave `new` ones."""
-        self._news.append(new)
-        return len(self._news) == _PATIENCE and sum(self._news) < _SELDOM * _PATIENCE * BLOCK
+    Args:
+        blocks: of samples.
+        made: the new samples.
+        count: how many are wanted; all if None.
+        watch: hears how far this is.
+        few: how many there are, if blocks are of all exchanges, which are gone through; 0 if they are drawn.
+    """
+    news = deque[int](maxlen=_PATIENCE)
+    for block in blocks:
+        before = len(made)
+        yield block
+        news.append(len(made) - before)
+        seldom = len(news) == _PATIENCE and sum(news) < _SELDOM * _PATIENCE * BLOCK
+        if len(made) == count or (seldom and not few):
+            return
+        watch("exchange", len(made) / (count or few or 1), "")

@@ -1,6 +1,6 @@
 """CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -169,14 +169,6 @@ class Csl(Augmenter[CslOptions]):
         """Learning probabilities needs torch."""
         return self.options.learning is not None
 
-    def reads(self) -> Sequence[str]:
-        """Seed rules, target grammar and unlabelled sources, which may be files."""
-        return [name for name in (self.options.seed_rules, self.options.targets, self.options.unlabelled) if name]
-
-    def writes(self) -> dict[str, Path]:
-        """The file of rules."""
-        return {} if self.options.rules is None else {"--rules": Path(self.options.rules)}
-
     def in_words(self) -> str:
         """The report in words, for people."""
         return f"{super().in_words()}; {self.report()['rules']:,} rules"
@@ -198,7 +190,7 @@ class Csl(Augmenter[CslOptions]):
         shown: list[Shown] = []
         for number in dict.fromkeys(lowest(found)[found.roots[0]]):
             rule = alphabet.key(self.grammar.rules[number])
-            shown.append(Shown("rule", *([(token, -1) for token in side] for side in rule)))
+            shown.append(Shown.plain("rule", *rule))
             if number in self._used():
                 shown.append(self.shown("from", self._used()[number]))
         return shown

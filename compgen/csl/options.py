@@ -55,14 +55,14 @@ class CslOptions(Options):
         "that occur in the same examples), auto (names, or companions if little is shared), inflections (forms of "
         "target words, found by word alignment), smcalflow (phrases that its programs copy), a file with one 'source "
         "### target' per line, or none. By default, the configuration decides.",
-        json_schema_extra={"metavar": "R"},
+        json_schema_extra={"metavar": "R", "reads": True},
     )
     targets: str = Field(
         "",
         description="Allow only targets that this grammar derives: geoquery or cogs (shipped), smcalflow (from the "
         "brackets in DATA), a file with one 'LHS => token ##NAME' per line, or none. By default, the configuration "
         "decides.",
-        json_schema_extra={"metavar": "G"},
+        json_schema_extra={"metavar": "G", "reads": True},
     )
     uniform: bool = Field(
         False, description="Give all rules that fit in a place the same probability, instead of learning probabilities."
@@ -71,12 +71,12 @@ class CslOptions(Options):
         None,
         description="Make samples more like these sources: parse them, and learn the probabilities again with the "
         "parses (hard EM). Any targets are ignored.",
-        json_schema_extra={"metavar": "DATA"},
+        json_schema_extra={"metavar": "DATA", "reads": True},
     )
     rules: str | None = Field(
         None,
         description="Write the induced grammar here, one rule per line.",
-        json_schema_extra={"metavar": "FILE", "running": True},
+        json_schema_extra={"metavar": "FILE", "running": True, "writes": True},
     )
     induction: Induction = Induction()
     training: Training | None = Training()

@@ -24,7 +24,7 @@ TOKENS = pl.List(pl.String)
 SCHEMA = pl.Schema({"source": TOKENS, "target": TOKENS, "split": pl.String()})
 COLUMNS = tuple(SCHEMA)
 TRAIN = "train"
-
+Side = tuple[str, ...]
 
 MOST_SPLITS = 6  # that are listed; more are counted
 SHOWN = 5  # examples of a dataset in a notebook
@@ -241,6 +241,14 @@ def _text(tokens: Sequence[str], most: int) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
+    """The distinct examples of a dataset, sorted, each with the row of the first of those that are equal to it."""
+    rows: dict[tuple[Side, Side], int] = {}
+    for row, (source, target) in enumerate(dataset.pairs()):
+        rows.setdefault((tuple(source), tuple(target)), row)
+    return dict(sorted(rows.items()))
 
 
 def shares_tokens(dataset: Dataset) -> bool:

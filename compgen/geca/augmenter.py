@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, HandedOver, Shown
+from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, HandedOver, Shown, counted
 from compgen.data.examples import SCHEMA, Dataset
 from compgen.data.ragged import lists, ranges
 from compgen.errors import ExhaustedError, UserError
@@ -86,16 +86,17 @@ class Geca(Augmenter[GecaOptions]):
             self._job.close()
 
     def facts(self) -> dict[str, Any]:
-        """Return the sizes of the tables, and why fewer examples were made than asked for."""
+        """Return the sizes of the tables."""
         facts: dict[str, Any] = {}
         if self.tables is not None:
             tables = self.tables
             facts = {"pairs": tables.pairs, "templates": tables.templates, "fragments": tables.fragments}
             facts["left_out_as_too_long"] = tables.enumerator.corpus.skipped
-        asked, made = self._report.get("asked"), self._report.get("made", 0)
-        if asked is not None and made < asked:
-            facts["why"] = "with these options the data license no more"
         return facts
+
+    def no_more(self) -> str:
+        """Return why fewer examples were made than asked for."""
+        return "with these options the data license no more"
 
     def in_words(self) -> str:
         """Return the report in words, for people."""
@@ -103,9 +104,9 @@ class Geca(Augmenter[GecaOptions]):
         if self.tables is None:
             return said
         report, (templates, fragments) = self.report(), self._used
-        said += f"; made from {_of(templates, 'template')} and {_of(fragments, 'fragment')}; searched "
-        said += f"{report['pairs']:,} pairs of {_of(report['templates'], 'template')} and "
-        said += _of(report["fragments"], "fragment")
+        said += f"; made from {counted(templates, 'template')} and {counted(fragments, 'fragment')}; searched "
+        said += f"{report['pairs']:,} pairs of {counted(report['templates'], 'template')} and "
+        said += counted(report["fragments"], "fragment")
         skipped = report["left_out_as_too_long"]
         return said + (
             f", {skipped:,} examples left out as longer than {self.tables.enumerator.corpus.longest} tokens"
@@ -125,11 +126,6 @@ class Geca(Augmenter[GecaOptions]):
             return licence(Composer(self.tables, self.options, 0), *(int(one, 16) for one in hashes))
         except (TypeError, ValueError):  # no hashes; or nothing licenses it
             raise UserError(f"geca: found {hashes!s:.60}, expected a sample of what it was fitted to") from None
-
-
-def _of(count: int, word: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _share(text: str | None) -> tuple[int, int]:

@@ -22,13 +22,7 @@ def model1(pairs: Pairs) -> Lexicon:
     Each token is linked to the most probable token of the other side, or to none; links that both directions find
     count.
     """
-    words, symbols = ({token for pair in pairs for token in pair[side]} for side in (0, 1))
-    names = sorted(words), sorted(symbols)
-    number = [{token: place for place, token in enumerate(some)} for some in names]
-    source, target = (
-        np.array([number[side][token] for pair in pairs for token in pair[side]], dtype=np.int64) for side in (0, 1)
-    )
-    width, height = (np.array([len(pair[side]) for pair in pairs], dtype=np.int64) for side in (0, 1))
+    (words, source, width), (symbols, target, height) = (_numbered([pair[side] for pair in pairs]) for side in (0, 1))
     # All pairs of a source token and a target token of one example, (links): places.
     below, across = ranges(np.repeat(np.cumsum(width) - width, height), np.repeat(width, height))
     if not len(below):
@@ -38,8 +32,17 @@ def model1(pairs: Pairs) -> Lexicon:
     found: Lexicon = defaultdict(dict)
     kinds, counts = np.unique(source[across[both]] * len(symbols) + target[below[both]], return_counts=True)
     for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-        found[names[0][kind // len(symbols)]][names[1][kind % len(symbols)]] = count
+        found[words[kind // len(symbols)]][symbols[kind % len(symbols)]] = count
     return dict(found)
+
+
+def _numbered(sides: Sequence[Sequence[str]]) -> tuple[list[str], Ints, Ints]:
+    """The distinct tokens of sequences, sorted; the number of each token, one sequence after the other; and lengths."""
+    tokens = [token for side in sides for token in side]
+    names = sorted({*tokens})
+    number = {token: place for place, token in enumerate(names)}
+    lengths = np.array([*map(len, sides)], dtype=np.int64)
+    return names, np.array([*map(number.__getitem__, tokens)], dtype=np.int64), lengths
 
 
 def _chosen(place: Ints, token: Ints, origin: Ints, given: Ints, prior: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -68,13 +71,10 @@ def _chosen(place: Ints, token: Ints, origin: Ints, given: Ints, prior: NDArray[
         none = np.bincount(token, unlinked / total, width) / np.sum(unlinked / total)
     best = unlinked.copy()
     np.maximum.at(best, place, linked)
-    found = (linked == best[place]) & (best[place] > unlinked[place])
-    first = np.full(len(token), len(place))
-    links = np.flatnonzero(found)
-    np.minimum.at(first, place[links], links)  # of equal ones the first
-    only = np.zeros(len(place), dtype=bool)
-    only[first[first < len(place)]] = True
-    return only
+    links = np.flatnonzero((linked == best[place]) & (best > unlinked)[place])
+    chosen = np.zeros(len(place), dtype=bool)
+    chosen[links[np.unique(place[links], return_index=True)[1]]] = True  # of equal ones the first
+    return chosen
 
 
 def simple(pairs: Pairs) -> Lexicon:

@@ -11,7 +11,7 @@ in the target stays as it is.
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from itertools import count as count_from
 from math import prod
@@ -21,10 +21,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
-from compgen.augmenters.base import HOST, RIGHT, TELLING, Augmenter, Shown
-from compgen.augmenters.drawing import BLOCK, MANY, Novelty
+from compgen.augmenters.agreement import Agreement
+from compgen.augmenters.base import HOST, Augmenter, Shown, counted
+from compgen.augmenters.drawing import BLOCK, MANY, until_exhausted
 from compgen.csl.seeds import shared_phrases
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import TOKENS, Dataset, Side, first_rows
 from compgen.data.ragged import lists_of
 from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
@@ -35,8 +36,7 @@ from compgen.lexsym.lexicon import ALONE, JOINED, Entry
 from compgen.lexsym.options import LexsymOptions
 from compgen.progress import Watch
 
-Side = tuple[str, ...]
-Change = tuple[tuple[str, str], ...]  # words and their images
+Change = dict[str, str]  # words and their images
 SIDES = {"source": TOKENS, "target": TOKENS}
 
 
@@ -72,16 +72,18 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Find the lexicon, and in each distinct example the words that may be exchanged."""
-        rows = _first_rows(dataset)
+        rows = first_rows(dataset)
+        if any(JOINED in token for pair in rows for side in pair for token in side):
+            raise DataError(f"lexsym: found a token with the control character {JOINED!r}, expected none")
         self._known = {source for source, _ in rows}
         given = None if self.options.lexicon is None else lexicon.read(Path(self.options.lexicon))
         join = _joiner(dataset, given or [])
-        pairs = [(join(source), join(target)) for source, target in sorted(rows)]
+        pairs = [(join(source), join(target)) for source, target in rows]
         self._find(pairs, given)
         self._images = {word: [word, *others] for word, others in self._partners.items()}  # if it is permuted
         hosts = [
-            _Host(source, target, rows[pair], [word for word in dict.fromkeys(source) if self._movable(word, target)])
-            for pair, (source, target) in zip(sorted(rows), pairs, strict=True)
+            _Host(source, target, row, [word for word in dict.fromkeys(source) if self._movable(word, target)])
+            for row, (source, target) in zip(rows.values(), pairs, strict=True)
         ]
         self._hosts = [host for host in self._without_ambiguous(hosts, pairs) if host.words]
         if not self._hosts:
@@ -95,9 +97,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         """The first `count` new, distinct examples of draws 0, 1, ...; if few changes are possible, of all of them."""
         total = sum(map(self._ways, self._hosts))
         made: dict[Side, tuple[Side, int, str]] = {}
-        novelty = Novelty()
-        for block in [self._every(seed)] if total <= MANY else self._draws(seed):
-            before = len(made)
+        few = total if total <= MANY else 0
+        for block in until_exhausted([self._every(seed)] if few else self._draws(seed), made, count, watch, few):
             for host, change, pick in block:
                 if len(made) == count:
                     break
@@ -105,9 +106,6 @@ class Lexsym(Augmenter[LexsymOptions]):
                 source = _put(host.source, moved)
                 if moved and source not in self._known and source not in made:
                     made[source] = _put(host.target, self._meaning(moved, pick)), host.row, _named(moved)
-            if novelty.exhausted(len(made) - before) or len(made) == count:
-                break
-            watch("exchange", len(made) / (count or 1), "")
         if not made and count != 0:
             raise ExhaustedError(f"lexsym: {total:,} exchanges of words make no new example of these data")
         targets, rows, swaps = zip(*made.values(), strict=True) if made else ((), (), ())
@@ -115,101 +113,87 @@ class Lexsym(Augmenter[LexsymOptions]):
         return pl.DataFrame(sides | {HOST: rows, "swaps": swaps}, schema=SIDES | self.columns)
 
     def facts(self) -> dict[str, Any]:
-        """The sizes of the lexicon and of its types, how often exchanges agree with DATA, and why there are fewer."""
-        facts: dict[str, Any] = {"words": len(self._symbols), "exchangeable": len(self._partners)}
-        facts |= {"types": self.types, "agreeing": self.agreeing, "ambiguous": self.ambiguous}
-        if self._report.get("made", 0) < (self._report.get("asked") or 0):
-            facts["why"] = "hardly any exchange of these words is new any more"
-        return facts
+        """The sizes of the lexicon and of its types, and how often exchanges agree with DATA."""
+        sizes = {"words": len(self._symbols), "exchangeable": len(self._partners), "types": self.types}
+        return sizes | {"agreeing": self.agreeing, "ambiguous": self.ambiguous}
+
+    def no_more(self) -> str:
+        """That exchanges give what is there already."""
+        return "hardly any exchange of these words is new any more"
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        right, total = self._agreeing()
-        types = f"{self.types:,} type{'' if self.types == 1 else 's'}"
-        said = f"{super().in_words()}; {len(self._partners):,} words of {types}"
+        right, total = self._agreement.kept
+        said = f"{super().in_words()}; {len(self._partners):,} words of {counted(self.types, 'type')}"
         said += f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else ""
-        examples = "1 example" if self.ambiguous == 1 else f"{self.ambiguous:,} examples"
-        stay = f"; in {examples} a word is not exchanged, as others in the source have its symbol too"
-        return said + stay * (self.ambiguous > 0)
+        stays = "a word is not exchanged, as others in the source have its symbol too"
+        return said + (f"; in {counted(self.ambiguous, 'example')} {stays}" if self.ambiguous else "")
 
     def warnings(self) -> list[str]:
         """That exchanges rarely agree with the data."""
-        right, total = self._agreeing()
-        if total < TELLING or right >= RIGHT * total:
+        right, total = self._agreement.kept
+        if not self._agreement.doubtful:
             return []
         return [
             f"of {total:,} exchanges within the data, {right / total:.1%} agree: many of the samples will be wrong; "
             "look at them, and try a stricter --agreement, or correct a lexicon (--write-lexicon, --lexicon)"
         ]
 
-    def _agreeing(self) -> tuple[int, int]:
-        """How many exchanges of the types that are used agree with the data, and of how many."""
-        used = {one.type for one in self.entries}
-        counts = [pair for name, pair in self.agreeing.items() if name in used]
-        return sum(right for right, _ in counts), sum(of for _, of in counts)
+    @property
+    def _agreement(self) -> Agreement:
+        """Of the exchanges of all types with the data."""
+        return Agreement(self.agreeing, self.agreeing.keys() - {one.type for one in self.entries})
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; words that were exchanged, and their symbols, are marked alike."""
         self.require_row(sample, *self.columns)
-        shown = self.shown("from", sample[HOST])
+        shown, swaps = self.shown("from", sample[HOST]), str(sample["swaps"])
         marks: dict[str, int] = {}
         tokens = {token for token, _ in shown.source}
         words = {_named({word: ""}): word for word in self._symbols if tokens.issuperset(word.split(JOINED))}
-        for number, swap in enumerate(str(sample.get("swaps", "")).split()):
+        for number, swap in enumerate(swaps.split()):
             heads = (swap[:end] for end in range(len(swap), 0, -1))  # words and images may have equal signs
             word = next((words[head] for head in heads if head in words), "")
             units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]
             marks |= dict.fromkeys(units, number)
         source, target = ([(token, marks.get(token, -1)) for token, _ in side] for side in (shown.source, shown.target))
-        return [Shown("from", source, target), Shown("exchanged", [(str(sample.get("swaps")), -1)], [])]
-
-    def reads(self) -> Sequence[str]:
-        """The lexicon."""
-        return [name for name in (self.options.lexicon,) if name]
-
-    def writes(self) -> dict[str, Path]:
-        """The lexicon."""
-        return {} if self.options.write_lexicon is None else {"--write-lexicon": Path(self.options.write_lexicon)}
+        return [Shown("from", source, target), Shown.plain("exchanged", [swaps], [])]
 
     def _find(self, pairs: Pairs, given: list[Entry] | None) -> None:
         """Find what words mean, and which may take each other's place; or go by a given lexicon."""
         options, self.entries, self.agreeing = self.options, list[Entry](), dict[str, tuple[int, int]]()
         self._weights: dict[str, float] = {}
         if options.mode == "pairs":
-            self._by_type(pairs, given)
-            return
-        found = lexicon.frequent(lexicon.align(pairs, options.aligner), pairs, options.links)
-        if options.mode == "reference":
-            found = lexicon.one_to_many(lexicon.most_frequent(found), whole_words=True)
-            self._partners = lexicon.coded_partners(pairs, found)
-            self._weights = {word: 1 / max(symbols.values()) for word, symbols in found.items()}
+            partners = self._by_type(pairs, given)
         else:
-            found = lexicon.one_to_many(found)
-            self._partners = lexicon.published_partners(pairs, found)
-        self._partners = {word: others for word, others in self._partners.items() if others}
-        self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
+            found = lexicon.frequent(lexicon.align(pairs, options.aligner), pairs, options.links)
+            if options.mode == "reference":
+                found = lexicon.one_to_many(lexicon.most_frequent(found), whole_words=True)
+                self._weights = {word: 1 / max(symbols.values()) for word, symbols in found.items()}
+                partners = lexicon.coded_partners(pairs, found)
+            else:
+                found = lexicon.one_to_many(found)
+                partners = lexicon.published_partners(pairs, found)
+            self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
+        self._partners = {word: others for word, others in partners.items() if others}
         self.types = len({frozenset([word, *others]) for word, others in self._partners.items()})
 
-    def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> None:
+    def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> lexicon.Partners:
         """Find a lexicon with types, or take a given one, and leave out types that do not agree with the data."""
         options = self.options
-        if given is None:
-            found = lexicon.find(pairs, options.aligner, options.links)
-        else:
-            found = given
-            lexicon.check(str(options.lexicon), found, pairs)
+        if given is not None:
+            lexicon.check(str(options.lexicon), given, pairs)
+        found = lexicon.find(pairs, options.aligner, options.links) if given is None else given
         if options.write_lexicon is not None:
             lexicon.write(Path(options.write_lexicon), found)
         self.agreeing = lexicon.agreement(pairs, found)
         wrong = {name for name, (right, of) in self.agreeing.items() if right < options.agreement * of}
         self.entries = [one for one in found if one.type not in (ALONE, *wrong)]
+        self._symbols = {one.word: one.symbols for one in found}
         members: dict[str, list[str]] = defaultdict(list)
         for one in self.entries:
             members[one.type].append(one.word)
-        self._symbols = {one.word: one.symbols for one in found}
-        self._partners = {one.word: [other for other in members[one.type] if other != one.word] for one in self.entries}
-        self._partners = {word: others for word, others in self._partners.items() if others}
-        self.types = sum(len(words) > 1 for words in members.values())
+        return lexicon.others(members.values())
 
     def _movable(self, word: str, target: Side) -> bool:
         return word in self._partners and all(symbol in target for symbol in self._symbols[word])
@@ -220,21 +204,19 @@ class Lexsym(Augmenter[LexsymOptions]):
         if self.options.mode != "pairs":
             return [*hosts]
         self._elsewhere = Elsewhere(pairs)
-        self._forms: dict[Side, frozenset[str]] = {}  # the words that mean a lexeme
+        self._forms: dict[Side, frozenset[str]] = defaultdict(frozenset)  # the words that mean a lexeme
         for word, symbols in self._symbols.items():
-            self._forms[symbols] = self._forms.get(symbols, frozenset()) | {word}
+            self._forms[symbols] |= {word}
         clear = [host._replace(words=[word for word in host.words if not self._unclear(host, word)]) for host in hosts]
         self.ambiguous = sum(len(one.words) < len(host.words) for one, host in zip(clear, hosts, strict=True))
         return clear
 
     def _unclear(self, host: _Host, word: str) -> bool:
         """Whether the target has a symbol of a word more often than the source has words of it, and of others too."""
-        forms = self._forms[self._symbols[word]]
-        words, source = sum(one in forms for one in host.source), {*host.source}
-        return any(
-            host.target.count(symbol) > words and self._elsewhere.means(source, forms, symbol)
-            for symbol in self._symbols[word]
-        )
+        symbols, source = self._symbols[word], {*host.source}
+        forms = self._forms[symbols]
+        words = sum(one in forms for one in host.source)
+        return any(host.target.count(one) > words and self._elsewhere.means(source, forms, one) for one in symbols)
 
     @property
     def _permutes(self) -> bool:
@@ -257,16 +239,16 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _numbered(self, host: _Host, number: int) -> Change:
         """A change of an example by its number."""
-        change: list[tuple[str, str]] = []
+        change: Change = {}
         for word in host.words:
             if self._permutes:
                 number, digit = divmod(number, len(self._images[word]))
-                change.append((word, self._images[word][digit]))
+                change[word] = self._images[word][digit]
             elif number < len(self._partners[word]):
-                return ((word, self._partners[word][number]),)
+                return {word: self._partners[word][number]}
             else:
                 number -= len(self._partners[word])
-        return tuple(change)
+        return change
 
     def _draws(self, seed: int) -> Iterator[Iterator[tuple[_Host, Change, int]]]:
         """Blocks of random changes, without end."""
@@ -284,32 +266,26 @@ class Lexsym(Augmenter[LexsymOptions]):
         else:
             word = _at(host.words, pick)
             weights = [*accumulate(self._weights.get(partner, 1.0) for partner in self._partners[word])]
-            change = ((word, self._partners[word][bisect(weights, others[0] * weights[-1])]),)
+            change = {word: self._partners[word][bisect(weights, others[0] * weights[-1])]}
         return host, change, int(pick * 2**32)
 
     def _permutation(self, host: _Host, numbers: Sequence[float]) -> Change:
         """An image of each word, of lexemes that are not images yet; nothing if some word is left without."""
         lexemes: dict[Side, Side] = {}
-        change: list[tuple[str, str]] = []
+        change: Change = {}
         for word, first, second in zip(host.words, numbers[::2], numbers[1::2], strict=False):
-            taken, mine = {*lexemes.values()}, lexemes.get(self._symbols[word])
-
-            def fits(image: str, taken: set[Side] = taken, mine: Side | None = mine) -> bool:
-                return self._symbols[image] == mine if mine is not None else self._symbols[image] not in taken
-
-            image = _at(self._images[word], first)
-            if not fits(image):  # then one of those that do, so that each of these is as probable
-                free = [one for one in self._images[word] if fits(one)]
+            old, image = self._symbols[word], _at(self._images[word], first)
+            if not _fits(old, self._symbols[image], lexemes):  # then one of those that do, each of them as probable
+                free = [one for one in self._images[word] if _fits(old, self._symbols[one], lexemes)]
                 if not free:
-                    return ()
+                    return {}
                 image = _at(free, second)
-            lexemes[self._symbols[word]] = self._symbols[image]
-            change.append((word, image))
-        return tuple(change)
+            change[word], lexemes[old] = image, self._symbols[image]
+        return change
 
     def _symmetry(self, host: _Host, change: Change) -> dict[str, str]:
         """What takes the place of each word, for words and their images; nothing if no symmetry does so."""
-        moved = {word: image for word, image in change if word != image}
+        moved = {word: image for word, image in change.items() if word != image}
         if self._permutes:
             if not self._consistent(change):
                 return {}
@@ -324,9 +300,8 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _consistent(self, change: Change) -> bool:
         """Whether all words of a lexeme become words of one other, and no two lexemes the same."""
-        lexemes = {self._symbols[word]: self._symbols[image] for word, image in change}
-        consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change)
-        return consistent and len({*lexemes.values()}) == len(lexemes)
+        pairs = {(self._symbols[word], self._symbols[image]) for word, image in change.items()}
+        return all(len({*lexemes}) == len(pairs) for lexemes in zip(*pairs, strict=True))
 
     def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
         """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""
@@ -335,6 +310,11 @@ class Lexsym(Augmenter[LexsymOptions]):
             old, new = self._symbols[word], self._symbols[image]
             found |= zip(old, new if len(new) == len(old) else [new[pick % len(new)]] * len(old), strict=True)
         return found
+
+
+def _fits(old: Side, new: Side, lexemes: Mapping[Side, Side]) -> bool:
+    """Whether a lexeme may become another, given what others, or it in another form, have become."""
+    return lexemes[old] == new if old in lexemes else new not in lexemes.values()
 
 
 def _put(side: Side, images: dict[str, str]) -> Side:
@@ -350,16 +330,6 @@ def _named(moved: dict[str, str]) -> str:
 def _at(some: Sequence[str], number: float) -> str:
     """The member at a place from 0 to 1."""
     return some[int(number * len(some))]
-
-
-def _first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:
-    """The row of each distinct example, the first of equal ones."""
-    rows: dict[tuple[Side, Side], int] = {}
-    for row, (source, target) in enumerate(dataset.pairs()):
-        if any(JOINED in token for token in (*source, *target)):
-            raise DataError(f"lexsym: found a token with the control character {JOINED!r}, expected none")
-        rows.setdefault((tuple(source), tuple(target)), row)
-    return rows
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:

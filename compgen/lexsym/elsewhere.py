@@ -15,19 +15,33 @@ import numpy as np
 LEAST, HALF = 2, 2  # examples in which a word has a symbol itself, as once may be chance; and one of how many must
 
 
-class Elsewhere:
-    """Which examples have a token, to find whether words mean a symbol by themselves."""
+class Occurrences:
+    """Which examples have a token, as the bits of a number."""
 
     def __init__(self, pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> None:
-        rows: tuple[dict[str, list[int]], ...] = (defaultdict(list), defaultdict(list))
-        self._count = 0
+        self.rows: tuple[dict[str, list[int]], ...] = (defaultdict(list), defaultdict(list))
+        self.count = 0
         for number, pair in enumerate(pairs):
-            self._count = number + 1
-            for side, found in zip(pair, rows, strict=True):
+            self.count = number + 1
+            for side, found in zip(pair, self.rows, strict=True):
                 for token in {*side}:
                     found[token].append(number)
-        self._rows = rows
         self._sets: dict[tuple[int, str], int] = {}
+
+    def of(self, side: int, token: str) -> int:
+        """The examples with a token in their source (0) or target (1)."""
+        if (side, token) not in self._sets:
+            bits = np.zeros(self.count, dtype=bool)
+            bits[self.rows[side].get(token, [])] = True
+            self._sets[side, token] = int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+        return self._sets[side, token]
+
+
+class Elsewhere:
+    """Finds whether words mean a symbol by themselves."""
+
+    def __init__(self, pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> None:
+        self._where = Occurrences(pairs)
         self._found: dict[tuple[frozenset[str], str], frozenset[str]] = {}
 
     def means(self, source: Set[str], words: frozenset[str], symbol: str) -> bool:
@@ -42,28 +56,20 @@ class Elsewhere:
 
     def _others(self, words: frozenset[str], symbol: str) -> frozenset[str]:
         """All other words that mean a symbol, without those that merely stand beside surer ones."""
-        with_words = 0
+        where, with_words = self._where, 0
         for word in words:
-            with_words |= self._set(0, word)
-        unexplained, without = self._set(1, symbol) & ~with_words, self._count - with_words.bit_count()
+            with_words |= where.of(0, word)
+        unexplained, without = where.of(1, symbol) & ~with_words, where.count - with_words.bit_count()
         if unexplained.bit_count() * HALF >= without:  # it is there with whatever words
             return frozenset()
         found, shares = set[str](), dict[str, float]()
-        for word in self._rows[0]:
-            both = (self._set(0, word) & unexplained).bit_count()
-            if both >= LEAST and both * HALF >= (every := (self._set(0, word) & ~with_words).bit_count()):
+        for word in where.rows[0]:
+            both = (where.of(0, word) & unexplained).bit_count()
+            if both >= LEAST and both * HALF >= (every := (where.of(0, word) & ~with_words).bit_count()):
                 shares[word] = both / every
         for _, some in groupby(sorted(shares, key=lambda word: -shares[word]), key=shares.__getitem__):
-            surer = [word for word in some if self._set(0, word) & unexplained]
+            surer = [word for word in some if where.of(0, word) & unexplained]
             found |= {*surer}
             for word in surer:
-                unexplained &= ~self._set(0, word)
+                unexplained &= ~where.of(0, word)
         return frozenset(found)
-
-    def _set(self, side: int, token: str) -> int:
-        """The examples with a token, as the bits of a number."""
-        if (side, token) not in self._sets:
-            bits = np.zeros(self._count, dtype=bool)
-            bits[self._rows[side].get(token, [])] = True
-            self._sets[side, token] = int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
-        return self._sets[side, token]

@@ -6,21 +6,22 @@ another wherever both have a form of the same types.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Literal, NamedTuple
 from unicodedata import category
 
 from compgen.csl.seeds import companions
 from compgen.data.content import read_text
-from compgen.data.examples import Dataset
+from compgen.data.examples import Dataset, Side
 from compgen.errors import DataError
 from compgen.files import atomic_path
 from compgen.lexsym.alignment import Lexicon, Pairs, model1, simple
+from compgen.lexsym.elsewhere import Occurrences
 
 Aligner = Literal["model1", "companions", "simple"]
-Side = tuple[str, ...]
 Partners = Mapping[str, Sequence[str]]  # by word, the words that may take its place
 HEADER = ("type", "word", "symbols")  # of which there may be several
 ALONE = "-"  # the type of words that are not exchanged
@@ -46,16 +47,19 @@ class Entry(NamedTuple):
 
     type: str
     word: str
-    symbols: tuple[str, ...]
+    symbols: Side
 
 
 def frequent(lexicon: Lexicon, pairs: Pairs, share: float) -> Lexicon:
     """Drop what is linked to a word less often than in this share of the examples with the word."""
     examples = Counter(word for source, _ in pairs for word in set(source))
-    kept = {
-        word: {symbol: count for symbol, count in symbols.items() if count >= share * examples[word]}
-        for word, symbols in lexicon.items()
-    }
+    return _kept(lexicon, lambda word, symbol: lexicon[word][symbol] >= share * examples[word])
+
+
+def _kept(lexicon: Lexicon, wanted: Callable[[str, str], bool]) -> Lexicon:
+    """The links of words and symbols that are wanted, of words that have some."""
+    kept = {word: {symbol: count for symbol, count in symbols.items() if wanted(word, symbol)}
+            for word, symbols in lexicon.items()}  # fmt: skip
     return {word: symbols for word, symbols in kept.items() if symbols}
 
 
@@ -65,15 +69,12 @@ def explained(lexicon: Lexicon, pairs: Pairs) -> Lexicon:
     If data have *opposite left* but never *opposite right*, then *opposite* never is without the symbol of *left*, and
     is linked to it; *left* has it without *opposite*, too.
     """
-    shared = {symbol: words for symbol, words in _by_symbol(lexicon).items() if len(words) > 1}
-    with_word, with_symbol = _examples(pairs, {word for words in shared.values() for word in words}, shared.keys())
-    left = {word: dict(symbols) for word, symbols in lexicon.items()}
-    for symbol, words in shared.items():
-        sure = [with_word[word] for word in words if with_word[word] <= with_symbol[symbol]]
-        for word in words:
-            if any(with_word[word] & with_symbol[symbol] < examples for examples in sure):
-                del left[word][symbol]
-    return {word: symbols for word, symbols in left.items() if symbols}
+    where, gone = Occurrences(pairs), set[tuple[str, str]]()
+    for symbol, words in _by_symbol(lexicon).items():
+        both = {word: where.of(0, word) & where.of(1, symbol) for word in words if len(words) > 1}
+        sure = [examples for word, examples in both.items() if examples == where.of(0, word)]
+        gone |= {(word, symbol) for word, some in both.items() if any(some & one == some != one for one in sure)}
+    return _kept(lexicon, lambda word, symbol: (word, symbol) not in gone)
 
 
 def _by_symbol(lexicon: Lexicon) -> dict[str, list[str]]:
@@ -85,17 +86,7 @@ def _by_symbol(lexicon: Lexicon) -> dict[str, list[str]]:
     return words
 
 
-def _examples(pairs: Pairs, *tokens: Set[str]) -> tuple[dict[str, set[int]], ...]:
-    """The numbers of the examples that have each of some tokens, on either side."""
-    found = tuple({token: set[int]() for token in some} for some in tokens)
-    for number, pair in enumerate(pairs):
-        for side, examples in zip(pair, found, strict=True):
-            for token in {*side} & examples.keys():
-                examples[token].add(number)
-    return found
-
-
-def lexemes(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
+def lexemes(lexicon: Lexicon) -> dict[str, Side]:
     """The symbols of each word, such that two words have the same symbols or none in common.
 
     Symbols of many words go, then those that are of different sets.
@@ -124,9 +115,7 @@ def one_to_many(lexicon: Lexicon, whole_words: bool = False) -> Lexicon:
     """
     words = _by_symbol(lexicon)
     if not whole_words:
-        kept = {word: {symbol: count for symbol, count in symbols.items() if len(words[symbol]) == 1}
-                for word, symbols in lexicon.items()}  # fmt: skip
-        return {word: symbols for word, symbols in kept.items() if symbols}
+        return _kept(lexicon, lambda _, symbol: len(words[symbol]) == 1)
     gone = {word for sharing in words.values() for word in sharing if not all(_alike(word, one) for one in sharing)}
     return {word: symbols for word, symbols in lexicon.items() if word not in gone}
 
@@ -155,7 +144,7 @@ def _types(pairs: Pairs, meaning: Mapping[str, Side]) -> list[list[str]]:
     """Words that have a context in common, divided until no lexeme has two of them."""
     left, types = dict(meaning), list[list[str]]()
     while left:
-        again: dict[str, tuple[str, ...]] = {}
+        again: dict[str, Side] = {}
         for alike in components(contexts(pairs, left).values(), left):
             forms = Counter(left[word] for word in alike)
             types.append([word for word in alike if forms[left[word]] == 1])
@@ -204,8 +193,12 @@ def published_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
         for place, word in enumerate(source):
             if word in lexicon:
                 found[source[:place], source[place + 1 :]].add(word)
-    return {word: [other for other in alike if other != word]
-            for alike in components(found.values(), lexicon) for word in alike}  # fmt: skip
+    return others(components(found.values(), lexicon))
+
+
+def others(groups: Iterable[Sequence[str]]) -> Partners:
+    """For each word of some groups, the others of its group."""
+    return {word: [other for other in alike if other != word] for alike in groups for word in alike}
 
 
 def coded_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
@@ -240,16 +233,14 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
         by type: how many such pairs of examples agree, and how many there are.
     """
     type_of = {entry.word: entry.type for entry in entries if entry.type != ALONE}
-    groups: dict[tuple[str, tuple[str, ...]], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    groups: dict[tuple[str, Side], Counter[Side]] = defaultdict(Counter)
     for (source, target), words in contexts(pairs, {entry.word: entry.symbols for entry in entries}).items():
         for word in words & type_of.keys():
             groups[type_of[word], source][target] += 1
     found = dict.fromkeys(type_of.values(), (0, 0))
     for (name, _), targets in groups.items():
-        right, all_ = found[name]
-        right += sum(count * (count - 1) // 2 for count in targets.values())
-        count = targets.total()
-        found[name] = right, all_ + count * (count - 1) // 2
+        right, of = found[name]
+        found[name] = right + sum(comb(count, 2) for count in targets.values()), of + comb(targets.total(), 2)
     return found
 
 

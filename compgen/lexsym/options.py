@@ -15,12 +15,12 @@ class LexsymOptions(Options):
         None,
         description="Use this lexicon instead of finding one: type, word and symbols, separated by tabs. It may have "
         "words that DATA lacks.",
-        json_schema_extra={"metavar": "FILE"},
+        json_schema_extra={"metavar": "FILE", "reads": True},
     )
     write_lexicon: str | None = Field(
         None,
         description="Write the lexicon here, for you to read and correct.",
-        json_schema_extra={"metavar": "FILE", "running": True},
+        json_schema_extra={"metavar": "FILE", "running": True, "writes": True},
     )
     aligner: Aligner = Field(
         "model1", description="Align words with symbols by IBM Model 1 in both directions, by occurrence in the same "
@@ -49,13 +49,14 @@ class LexsymOptions(Options):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if self.mode != "pairs" and (self.lexicon is not None or self.write_lexicon is not None):
+        given = self.model_dump(exclude_defaults=True)
+        if self.mode != "pairs" and given.keys() & {"lexicon", "write_lexicon"}:
             raise ValueError("a file of a lexicon has types, which --mode pairs alone finds")
-        if self.mode != "pairs" and self.agreement != type(self).model_fields["agreement"].default:
+        if self.mode != "pairs" and "agreement" in given:
             raise ValueError("--agreement is of types, which --mode pairs alone finds")
         if self.mode != "pairs" and self.move == "permute":
             raise ValueError(f"--mode {self.mode} exchanges two words at a time: leave out --move permute")
-        found = [name for name in ("aligner", "links") if getattr(self, name) != type(self).model_fields[name].default]
+        found = next((name for name in ("aligner", "links") if name in given), None)
         if self.lexicon is not None and found:
-            raise ValueError(f"--{found[0]} is for a lexicon that is found: leave it out, or --lexicon")
+            raise ValueError(f"--{found} is for a lexicon that is found: leave it out, or --lexicon")
         return self

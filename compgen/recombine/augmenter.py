@@ -236,10 +236,12 @@ class Recombine(Augmenter[RecombineOptions]):
         facts = {} if self.checkpoint is None else {"generator": str(self.checkpoint)}
         if self.generator is not None:
             facts["identity"] = self.generator.identity
-        if self._report.get("made", 0) < (self._report.get("asked") or 0):
-            less = ", and vote=False takes what is new as it comes" if self.options.votes else ""
-            facts["why"] = f"{self._counts.drawn:,} draws give no more; draws_each allows more of them{less}"
         return facts | {key: self._trained_on[key] for key in ("settings",) if key in self._trained_on}
+
+    def no_more(self) -> str:
+        """How many draws there were, and how to have more."""
+        less = ", and vote=False takes what is new as it comes" if self.options.votes else ""
+        return f"{self._counts.drawn:,} draws give no more; draws_each allows more of them{less}"
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The prototypes that a sample of this generator was made from.
@@ -258,10 +260,7 @@ class Recombine(Augmenter[RecombineOptions]):
         if not rows:
             raise UserError("recombine: the sample was made from no prototypes")
         return [
-            Shown(
-                f"prototype {number}",
-                *([(token, -1) for token in self.generator.vocabulary.decode(side)] for side in pool[row]),
-            )
+            Shown.plain(f"prototype {number}", *map(self.generator.vocabulary.decode, pool[row]))
             for number, row in enumerate(rows, start=1)
         ]
 

@@ -11,30 +11,33 @@ adds the results of a round to the data that the next one draws from, here a sam
 depends on the seed and its number alone.
 """
 
+import copy
 import math
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from compgen.augmenters.base import HOST, Augmenter, Shown
+from compgen.augmenters.agreement import Agreement
+from compgen.augmenters.base import HOST, Augmenter, Shown, counted
 from compgen.configuration import load_config
 from compgen.csl.augmenter import Csl
 from compgen.csl.forests import forests, lowest
 from compgen.csl.options import CslOptions
 from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, check_examples, codes, refused
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import TOKENS, Dataset, Side, first_rows
 from compgen.data.ragged import lists, lists_of
 from compgen.data.random import Purpose, stream
 from compgen.errors import ExhaustedError, Remark
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
-from compgen.substitution.agreement import Agreement, in_words
 from compgen.substitution.exchanges import Exchanges, Found
 from compgen.substitution.gold import Gold
 from compgen.substitution.options import SubstituteOptions
@@ -46,7 +49,7 @@ CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
 TRIED, FOLDS, TRIALS = 600, 4, 10_000  # examples, parts of them, and samples, to find out which classes are best
 COMPANIONS = "grammar_scan_companions"
 ODD = 0.2  # share of odd sources from which on a warning is due: of some data that made no sense it was a quarter
-Pair = tuple[tuple[str, ...], tuple[str, ...]]
+Pair = tuple[Side, Side]
 
 
 class Substitute(Augmenter[SubstituteOptions]):
@@ -103,24 +106,23 @@ class Substitute(Augmenter[SubstituteOptions]):
             self._learn(dataset, seed, watch)
         except ExhaustedError as error:
             failed = error
-        usual = load_config(SubstituteOptions, self.configuration)
-        asked = [name for name in ("grammar", "seed_rules", "targets", "induction")
-                 if getattr(self.options, name) != getattr(usual, name)]  # fmt: skip
+        usual, another = (load_config(SubstituteOptions, name) for name in (self.configuration, COMPANIONS))
+        ways = ("grammar", "seed_rules", "targets", "induction")
+        asked = any(getattr(self.options, name) != getattr(usual, name) for name in ways)
         if self.options.agreement and not asked and (failed or self.agreement.doubtful):
-            another = load_config(SubstituteOptions, COMPANIONS)
-            changes = {"seed_rules": another.seed_rules, "induction": another.induction}
-            other = Substitute(self.options.model_copy(update=changes))
+            other, changes = copy.copy(self), {"seed_rules": another.seed_rules, "induction": another.induction}
+            other.options = self.options.model_copy(update=changes)
             with suppress(ExhaustedError):
                 other._learn(dataset, seed, watch)
                 if failed or other.agreement.share > self.agreement.share:
-                    failed, found = None, {name: value for name, value in vars(other).items() if name != "options"}
-                    vars(self).update(found | {"beside": self.beside, "begun": COMPANIONS})
+                    failed = None
+                    vars(self).update(vars(other) | {"options": self.options, "begun": COMPANIONS})
         if failed:
             raise failed
 
     def _learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Learn by one grammar."""
-        given = self.options.classes or ("types" if self.options.lexicon else None)
+        given: Classes | None = "types" if self.options.lexicon else self.options.classes
         classes = given or self._best_classes(dataset, seed)
         self._derive(dataset, watch)
         self._tabulate(dataset, classes, seed)
@@ -131,12 +133,12 @@ class Substitute(Augmenter[SubstituteOptions]):
             )
         places, pieces = len(self.table.hosts), self.table.pieces
         if not places and self.agreement.left_out:
-            every = [sum(counts) for counts in zip(*self.agreement.counts.values(), strict=True)]
+            every = replace(self.agreement, left_out=[]).in_words()
             raise ExhaustedError(
                 f"substitute can make nothing of these data: all {len(self.agreement.left_out):,} classes of pieces "
-                f"({self.classes}) give the sources of other examples other targets (--agreement): of "
-                f"{in_words(*every)}; induction found no grammar of these data: begin with other rules (--config "
-                "grammar_scan_companions), or give a --grammar"
+                f"({self.classes}) give the sources of other examples other targets (--agreement): of {every}; "
+                "induction found no grammar of these data: begin with other rules (--config grammar_scan_companions), "
+                "or give a --grammar"
             )
         if not places:
             raise ExhaustedError(
@@ -152,18 +154,21 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def _derive(self, dataset: Dataset, watch: Watch = unwatched) -> None:
         """Induce a grammar, and take one derivation of each distinct example."""
-        self.grammar = self._grammar(dataset, watch)
-        pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
-        rows = dict(reversed([(pair, row) for row, pair in enumerate(pairs)]))  # the first of equal ones
-        examples = {pair: Rule(*map(self.grammar.alphabet.encode, pair)) for pair in sorted(rows)}
-        found = forests(self.grammar, examples.values())
-        trees, roots = lowest(found), dict(zip(examples, found.roots, strict=True))
-        self._rows = np.array([rows[pair] for pair, root in roots.items() if root >= 0], dtype=np.int64)
-        self._derivations = [trees[root] for root in roots.values() if root >= 0]
+        options, rows = self.options, first_rows(dataset)
+        if options.grammar is not None:
+            self.grammar = Grammar.read(options.grammar)
+        else:
+            csl = Csl(CslOptions(seed_rules=options.seed_rules, targets=options.targets, induction=options.induction))
+            self.grammar = csl.induce(dataset, lambda step: watch("induce", None, f"{step.rules:,} rules"))
+        examples = [Rule(*map(self.grammar.alphabet.encode, pair)) for pair in rows]
+        found = forests(self.grammar, examples)
+        trees, roots = lowest(found), np.array(found.roots)
+        self._rows = np.array([*rows.values()])[roots >= 0]
+        self._derivations = [trees[root] for root in roots[roots >= 0]]
         self.underived = len(examples) - len(self._rows)
         self._known: dict[str, set[str]] = defaultdict(set)
-        for example in examples.values():
-            self._known[example.source].add(example.target)
+        for source, target in examples:
+            self._known[source].add(target)
         self._unclear = unclear(self.grammar, self._derivations, self._known)
 
     def _tabulate(self, dataset: Dataset, classes: Classes, seed: int) -> None:
@@ -174,7 +179,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         every = Exchanges(self.options, classifier, table, self._rows, self._known)
         some = ((kind, target in self._known[source]) for kind, source, target in every.outcomes(seed))
         self.agreement = Agreement.of(some, self.options.agreement)
-        self.exchanges = every.without(self.agreement.left_out)
+        self.exchanges = replace(every, table=table.without(self.agreement.left_out))
 
     @property
     def table(self) -> Table:
@@ -188,20 +193,16 @@ class Substitute(Augmenter[SubstituteOptions]):
         (`Exchanges.odd`), as classes that take anything for anything give many templates, and more nonsense. Others
         than the first in CANDIDATES must be ahead of it by more than chance, about a standard error.
         """
-        pairs = sorted({(tuple(source), tuple(target)) for source, target in dataset.pairs()})
-        random = stream(Purpose.SETTINGS, seed)
-        some = [pairs[place] for place in random.permutation(len(pairs))[:TRIED]]
-        templates = [_template(*pair) for pair in some]
-        fold = dict(zip(dict.fromkeys(templates), random.permutation(len({*templates})) % FOLDS, strict=True))
+        pairs, random = [*first_rows(dataset)], stream(Purpose.SETTINGS, seed)
+        template_of = {pairs[place]: _template(*pairs[place]) for place in random.permutation(len(pairs))[:TRIED]}
+        templates = dict.fromkeys(template_of.values())
+        fold = dict(zip(templates, random.permutation(len(templates)) % FOLDS, strict=True))
         covered: dict[Classes, float] = dict.fromkeys(CANDIDATES, 0.0)
         for held in range(FOLDS):
-            parts: tuple[list[Pair], list[Pair]] = ([], [])
-            for pair, template in zip(some, templates, strict=True):
-                parts[int(fold[template] == held)].append(pair)
-            rest, wanted = parts
-            if rest:
-                found = self._covered(Dataset.from_pairs(rest), wanted, seed)
-                covered = {classes: count + found[classes] for classes, count in covered.items()}
+            rest = [pair for pair, template in template_of.items() if fold[template] != held]
+            wanted = [pair for pair, template in template_of.items() if fold[template] == held]
+            found = self._covered(Dataset.from_pairs(rest), wanted, seed) if rest else {}
+            covered = {classes: count + found.get(classes, 0) for classes, count in covered.items()}
         first, best = CANDIDATES[0], max(CANDIDATES, key=covered.__getitem__)
         return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
 
@@ -232,112 +233,92 @@ class Substitute(Augmenter[SubstituteOptions]):
         return self._frame(found)
 
     def facts(self) -> dict[str, Any]:
-        """How much there is to exchange, what was left out, and why there are fewer samples than asked for."""
+        """How much there is to exchange, and what was left out."""
         if self.gold is not None:
-            return {"arguments": len(self.gold.arguments), "without_spans": len(self.gold.left_out)} | self._why()
+            return {"arguments": len(self.gold.arguments), "without_spans": len(self.gold.left_out)}
         facts: dict[str, Any] = {"rules": len(self.grammar.rules), "underived": self.underived, "classes": self.classes}
-        right, of = self.agreement.kept
         facts |= {"begun": self.begun} if self.begun else {}
-        facts |= {"agreeing": right, "of": of, "classes_left_out": len(self.agreement.left_out)}
-        facts |= {"ambiguous": sum(map(bool, self._unclear))}
+        facts |= zip(("agreeing", "of"), self.agreement.kept, strict=True)
+        facts |= {"classes_left_out": len(self.agreement.left_out), "ambiguous": sum(map(bool, self._unclear))}
         facts |= {"places": len(self.table.hosts), "pieces": len(self.table.pieces), "exchanges": self.table.total}
-        if self._report:
-            facts["left_out"] = dict(self.exchanges.left_out)
-        return facts | self._why()
+        return facts | ({"left_out": dict(self.exchanges.left_out)} if self._report else {})
 
-    def _why(self) -> dict[str, str]:
-        fewer = self._report.get("made", 0) < (self._report.get("asked") or 0)
-        return {"why": "hardly any exchange of these pieces is new any more"} if fewer else {}
+    def no_more(self) -> str:
+        """That exchanges give what is there already."""
+        return "hardly any exchange of these pieces is new any more"
 
     def warnings(self) -> list[str]:
         """How many examples have spans that cannot be used; or that exchanges rarely agree with the data."""
-        if self.gold is None and self.agreement.doubtful:
+        if self.gold is not None:
+            why = [f"example {row + 1}: {why}" for row, why in self.gold.left_out.items()]
+            return [f"{len(why):,} examples have spans that cannot be used; {why[0]}"] if why else []
+        if self.agreement.doubtful:
             return [
-                f"of {in_words(*self.agreement.kept)}: many of the samples will be wrong; look at them, and try a "
+                f"of {self.agreement.in_words()}: many of the samples will be wrong; look at them, and try a "
                 "stricter --agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
             ]
-        if self.gold is None and self._odd > ODD:
+        if self._odd > ODD:
             return [
                 f"{self._odd:.0%} of the sources have two or more pairs of neighbouring tokens that DATA lacks, and "
                 "may make no sense: look at them; --bigrams 1 leaves these out, other --classes make fewer"
             ]
-        left_out = {} if self.gold is None else self.gold.left_out
-        if not left_out:
-            return []
-        row, why = next(iter(left_out.items()))
-        return [f"{len(left_out):,} examples have spans that cannot be used; example {row + 1}: {why}"]
+        return []
 
     def in_words(self) -> str:
         """The report in words, for people."""
         report = self.report()
         if self.gold is not None:
             return f"{super().in_words()}; {report['arguments']:,} arguments of predicates"
-        said = f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces"
-        said += f", {report['exchanges']:,} possible exchanges (classes: {self.classes})"
-        said += f"; {self.underived:,} examples that the grammar does not derive" if self.underived else ""
-        ambiguous = report["ambiguous"]
-        examples = "1 example" if ambiguous == 1 else f"{ambiguous:,} examples"
-        said += (
-            f"; in {examples} a piece is not exchanged, as others in the source have its symbols too"
-            if ambiguous
-            else ""
-        )
-        said += f"; grammar as by --config {self.begun}" if self.begun else ""
-        right, of = self.agreement.kept
-        said += f"; of {in_words(right, of)}" if of else ""
-        left_out = len(self.agreement.left_out)
-        said += f"; {left_out:,} class{'' if left_out == 1 else 'es'} left out that agreed less" if left_out else ""
-        return said + "".join(f"; {count:,} left out: {why}" for why, count in self.exchanges.left_out.items())
+        ambiguous, classes = counted(report["ambiguous"], "example"), len(self.agreement.left_out)
+        stays = "a piece is not exchanged, as others in the source have its symbols too"
+        said = {
+            f"{super().in_words()}; {report['places']:,} places, {report['pieces']:,} pieces, "
+            f"{report['exchanges']:,} possible exchanges (classes: {self.classes})": True,
+            f"{self.underived:,} examples that the grammar does not derive": self.underived,
+            f"in {ambiguous} {stays}": report["ambiguous"],
+            f"grammar as by --config {self.begun}": self.begun,
+            f"of {self.agreement.in_words()}": report["of"],
+            f"{counted(classes, 'class', 'classes')} left out that agreed less": classes,
+        }
+        said |= {f"{count:,} left out: {why}": True for why, count in self.exchanges.left_out.items()}
+        return "; ".join(part for part, there in said.items() if there)
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; and each piece, with the example that it is from."""
         self.require_row(sample, *self.columns)
         shown = [self.shown("host", sample[HOST])]
         for row, text in zip(sample["donors"], sample["pieces"], strict=True):
-            left, _, right = text.partition(f" {SEPARATOR}")
-            source, target = ([(token, -1) for token in side.split()] for side in (left, right))
-            shown += [Shown("piece", source, target), self.shown("from", row)]
+            source, _, target = text.partition(f" {SEPARATOR}")
+            shown += [Shown.plain("piece", source.split(), target.split()), self.shown("from", row)]
         return shown
 
     def outdated(self) -> Sequence[str]:
         """The spans, which are those of the host."""
         return [] if self.options.spans is None else [self.options.spans]
 
-    def reads(self) -> Sequence[str]:
-        """Grammars and lexicon, which may be files."""
-        options = self.options
-        return [name for name in (options.grammar, options.lexicon, options.seed_rules, options.targets) if name]
-
-    def _grammar(self, dataset: Dataset, watch: Watch) -> Grammar:
-        options = self.options
-        if options.grammar is not None:
-            return Grammar.read(options.grammar)
-        csl = Csl(CslOptions(seed_rules=options.seed_rules, targets=options.targets, induction=options.induction))
-        return csl.induce(dataset, lambda step: watch("induce", None, f"{step.rules:,} rules"))
-
     def _types(self, dataset: Dataset) -> dict[str, str]:
         """The types of source tokens, from the lexicon or found, where classes depend on them."""
         path = self.options.lexicon
         if self.classes != "types":
             return {}
-        pairs = [(tuple(source), tuple(target)) for source, target in dataset.pairs()]
-        entries = lexicon.find(pairs) if path is None else lexicon.read(Path(path))
+        entries = lexicon.find(dataset.pairs()) if path is None else lexicon.read(Path(path))
         if path is not None and (phrases := sum(lexicon.JOINED in entry.word for entry in entries)):
             warnings.warn(f"{path}: classes are of single words: {phrases} phrases are left out", Remark, stacklevel=2)
         return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
 
     def _frame(self, found: dict[str, Found]) -> pl.DataFrame:
         tokens = pl.Series(self.grammar.alphabet.tokens, dtype=pl.String)
-        texts = {piece: self._piece(piece) for piece in {piece for *_, used in found.values() for piece in used}}
-        tree = self.table.pieces["tree"].to_numpy()
+        targets, hosts, pieces = zip(*found.values(), strict=True) if found else ((), (), ())
+        texts = {piece: self._piece(piece) for piece in {*chain(*pieces)}}
+        donors = self._rows[self.table.pieces["tree"].to_numpy()]
         columns: dict[str, Any] = {
             side: lists(tokens, codes("".join(some)) - FIRST, np.fromiter(map(len, some), dtype=np.int64))
-            for side, some in (("source", [*found]), ("target", [target for target, *_ in found.values()]))
+            for side, some in (("source", found), ("target", targets))
         }
         columns |= {
-            HOST: [row for _, row, _ in found.values()],
-            "donors": lists_of([self._rows[tree[used]].tolist() for *_, used in found.values()], pl.Int64()),
-            "pieces": lists_of([[texts[piece] for piece in used] for *_, used in found.values()], pl.String()),
+            HOST: hosts,
+            "donors": lists_of([donors[used].tolist() for used in pieces], pl.Int64()),
+            "pieces": lists_of([[texts[piece] for piece in used] for used in pieces], pl.String()),
         }
         return pl.DataFrame(columns, schema={"source": TOKENS, "target": TOKENS, **self.columns})
 
@@ -352,6 +333,6 @@ class Substitute(Augmenter[SubstituteOptions]):
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
 
 
-def _template(source: Sequence[str], target: Sequence[str]) -> tuple[str, ...]:
+def _template(source: Sequence[str], target: Sequence[str]) -> Side:
     """A target without the tokens that are in the source."""
     return tuple("" if token in source else token for token in target)

@@ -6,14 +6,14 @@ for each exchange: write the derivation's source and target
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count as count_from
 from itertools import islice, pairwise
 
 import numpy as np
 
-from compgen.augmenters.drawing import BLOCK, MANY, Novelty
+from compgen.augmenters.drawing import BLOCK, MANY, until_exhausted
 from compgen.csl.derivations import Side, sides
 from compgen.csl.rules import FIRST
 from compgen.data.ragged import Ints
@@ -52,22 +52,14 @@ class Exchanges:
     known: Targets
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def without(self, classes: list[int]) -> "Exchanges":
-        """These, without those of some classes of pieces."""
-        return replace(self, table=self.table.without(classes))
-
     def found(self, count: int | None, seed: int, watch: Watch = unwatched) -> dict[str, Found]:
         """New examples by their source, in letters."""
         found: dict[str, Found] = {}
         self.left_out.clear()
-        novelty = Novelty()
-        for block in self._blocks(seed, self.options.rounds):
-            before = len(found)
+        rounds, few = self.options.rounds, self.table.total if self._few(self.options.rounds) else 0
+        for block in until_exhausted(self._blocks(seed, rounds), found, count, watch, few):
             for made in block:
                 self._add(found, made, count)
-            if len(found) == count or (not self._few(self.options.rounds) and novelty.exhausted(len(found) - before)):
-                break
-            watch("exchange", len(found) / (count or self.table.total), "")
         return found
 
     def _add(self, found: dict[str, Found], made: Made, count: int | None) -> None:

@@ -45,7 +45,7 @@ class SubstituteOptions(Options):
     grammar: str | None = Field(
         None,
         description="Use this grammar instead of inducing one: one 'source ### target' per line.",
-        json_schema_extra={"metavar": "FILE"},
+        json_schema_extra={"metavar": "FILE", "reads": True},
     )
     spans: str | None = Field(
         None,
@@ -55,29 +55,22 @@ class SubstituteOptions(Options):
     lexicon: str | None = Field(
         None,
         description="Take the types of words from this lexicon (see `cgen augment lexsym`) instead of finding them.",
-        json_schema_extra={"metavar": "FILE"},
+        json_schema_extra={"metavar": "FILE", "reads": True},
     )
-    seed_rules: str = Field("auto", description="Start induction from these rules; see `augment csl`.")
-    targets: str = Field("", description="Allow only targets that this grammar derives; see `augment csl`.")
+    seed_rules: str = Field(
+        "auto", description="Start induction from these rules; see `augment csl`.", json_schema_extra={"reads": True}
+    )
+    targets: str = Field(
+        "", description="Allow only targets that this grammar derives; see `augment csl`.",
+        json_schema_extra={"reads": True},
+    )  # fmt: skip
     induction: Induction = Induction()
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        ways = (
-            "classes",
-            "chains",
-            "span",
-            "rounds",
-            "longest",
-            "seen_heads",
-            "bigrams",
-            "agreement",
-            "grammar",
-            "lexicon",
-        )
-        given = [name for name in ways if getattr(self, name) != type(self).model_fields[name].default]
+        given = self.model_dump(exclude={"spans", "seed_rules", "targets", "induction"}, exclude_defaults=True)
         if self.spans is not None and given:
-            raise ValueError(f"--spans exchanges once, as published: leave out --{given[0].replace('_', '-')}")
+            raise ValueError(f"--spans exchanges once, as published: leave out --{next(iter(given)).replace('_', '-')}")
         instead = next((name for name in ("spans", "grammar") if getattr(self, name) is not None), None)
         if instead is not None and (self.seed_rules, self.targets) != ("auto", ""):
             unused = "targets" if self.targets else "seed-rules"

@@ -10,7 +10,7 @@ With chains also, for each node u below v: as a place what is around and below, 
 the only places, and chains of class (class(v), class(v)) the only pieces: what is made is its host, nested deeper.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -177,10 +177,8 @@ class Table:
     @cached_property
     def alternatives(self) -> bool:
         """Whether a place has a piece of its class that is not what stands there."""
-        sizes = self.pieces.group_by("class").len()
-        mine = self.pieces.select("class", own="text")
-        hosts = self.hosts.join(sizes, on="class").join(mine.with_columns(there=1), on=["class", "own"], how="left")
-        return bool((hosts["len"] > hosts["there"].fill_null(0)).any())
+        same = self.hosts.join(self.pieces, left_on=["class", "own"], right_on=["class", "text"], how="semi")
+        return self.total > len(same)
 
     @cached_property
     def total(self) -> int:
@@ -188,7 +186,7 @@ class Table:
         sizes = self.pieces.group_by("class").len()
         return int(self.hosts.join(sizes, on="class")["len"].sum())
 
-    def without(self, classes: Sequence[int]) -> "Table":
+    def without(self, classes: Collection[int]) -> "Table":
         """The table without the places and pieces of some classes."""
         hosts, pieces = (some.filter(~pl.col("class").is_in(list(classes))) for some in (self.hosts, self.pieces))
         return replace(self, hosts=hosts, pieces=pieces)

@@ -5,6 +5,7 @@ import re
 import polars as pl
 import pytest
 
+from compgen.augmenters.agreement import Agreement
 from compgen.augmenters.registry import make
 from compgen.data import downloads
 from compgen.data.catalog import load
@@ -13,7 +14,6 @@ from compgen.data.formats import read_dataset
 from compgen.data.scan import interpret
 from compgen.errors import DataError, ExhaustedError
 from compgen.substitution import augmenter
-from compgen.substitution.agreement import Agreement
 from compgen.substitution.augmenter import COMPANIONS, Substitute
 from compgen.substitution.exchanges import Exchanges
 from tests.substitution.toy import dataset

@@ -1,6 +1,6 @@
 """Which classes are left out, and what is said of the rest."""
 
-from compgen.substitution.agreement import Agreement, in_words
+from compgen.augmenters.agreement import Agreement
 
 
 def outcomes(kind, right, of):
@@ -22,4 +22,5 @@ def test_few_exchanges_tell_nothing_and_none_leave_nothing_out():
 
 
 def test_in_words():
-    assert in_words(900, 1000) == "1,000 exchanges that make the source of another example, 90.0% make its target"
+    said = "1,000 exchanges that make the source of another example, 90.0% make its target"
+    assert Agreement({"kept": (900, 1000), "not": (0, 9)}, ["not"]).in_words() == said

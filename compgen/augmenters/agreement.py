@@ -1,15 +1,17 @@
 """Whether exchanges agree with the data: those that make the source of another example are to make its target.
 
-Where a grammar has it wrong, they do not. A class of pieces for which that is so often is left out; and what is found
-for the others says how far samples are to be trusted.
+Where a grammar or a lexicon has it wrong, they do not. A class of what is exchanged for which that is so often is left
+out; and what is found for the others says how far samples are to be trusted.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from compgen.augmenters.base import RIGHT, TELLING
+RIGHT = 0.9  # if a smaller share of the exchanges agrees, many samples will be wrong
+TELLING = 20  # of fewer, their share says little
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,11 @@ class Agreement:
         left_out: the classes that are left out, because too few do.
     """
 
-    counts: dict[int, tuple[int, int]]
-    left_out: list[int]
+    counts: Mapping[Any, tuple[int, int]]
+    left_out: Collection[Any]
 
     @classmethod
-    def of(cls, outcomes: Iterable[tuple[int, bool]], least: float) -> "Agreement":
+    def of(cls, outcomes: Iterable[tuple[Any, bool]], least: float) -> "Agreement":
         """Count exchanges, each by its class and whether it agrees; leave out classes below `least` beyond chance.
 
         That is by two standard errors of a share that is `least`.
@@ -35,9 +37,8 @@ class Agreement:
         kinds = sorted({kind for kind, _ in every})
         counts = {kind: (every[kind, True], every[kind, True] + every[kind, False]) for kind in kinds}
         chance = 2 * math.sqrt(least * (1 - least))
-        return cls(
-            counts, [kind for kind, (right, of) in counts.items() if right < least * of - chance * math.sqrt(of)]
-        )
+        wrong = [kind for kind, (right, of) in counts.items() if right < least * of - chance * math.sqrt(of)]
+        return cls(counts, wrong)
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -56,7 +57,7 @@ class Agreement:
         """Whether many of the samples will be wrong."""
         return self.share < RIGHT
 
-
-def in_words(right: int, of: int) -> str:
-    """Such counts in words."""
-    return f"{of:,} exchanges that make the source of another example, {right / of:.1%} make its target"
+    def in_words(self) -> str:
+        """Such counts in words."""
+        right, of = self.kept
+        return f"{of:,} exchanges that make the source of another example, {right / max(1, of):.1%} make its target"
