@@ -10,6 +10,7 @@ C. An `Alphabet` maps tokens to letters. The letter of NT_i is the code point i.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +51,11 @@ class Alphabet:
         self._letters = {token: chr(FIRST + number) for number, token in enumerate(self.tokens)}
         names = {chr(number): f"{PREFIX}{number}" for number in range(1, MOST + 1)}
         self._tokens = names | {letter: token for token, letter in self._letters.items()}
+
+    @cached_property
+    def signs(self) -> set[str]:
+        """The letters of tokens that have no letter or digit, such as brackets."""
+        return {letter for token, letter in self._letters.items() if not any(map(str.isalnum, token))}
 
     def encode(self, tokens: Iterable[str]) -> str:
         """Return the letters of tokens; UNKNOWN for a token outside the alphabet."""

@@ -73,10 +73,9 @@ def names(dataset: Dataset) -> Grammar:
     alphabet, rules = examples(dataset)
     phrases, terms, with_phrase = _counts(alphabet, dict.fromkeys(rules))
     for_phrases = _for_phrases(phrases, terms, with_phrase)
-    words = {letter for letter in alphabet.encode(alphabet.tokens) if any(map(str.isalnum, alphabet.decode(letter)[0]))}
-    found, inside = set[Rule](), Counter[str]()
+    signs, found, inside = alphabet.signs, set[Rule](), Counter[str]()
     for (function, phrase, term), count in with_phrase.items():
-        if function in for_phrases and words.isdisjoint(term[1:].replace(phrase, "", 1)):
+        if function in for_phrases and signs.issuperset(term[1:].replace(phrase, "", 1)):
             found.add(Rule(phrase, term))
             inside[phrase] += count
     alone = {Rule(phrase, phrase) for phrase, count in phrases.items() if inside[phrase] < count}

@@ -80,17 +80,17 @@ class Exchanges:
 
         Each is the class of its piece, the source, and the target it makes.
         """
-        kinds, outcomes = self.table.pieces["class"].to_numpy(), set[tuple[int, str, str]]()
+        kinds = self.table.pieces["class"].to_numpy()
         own = dict(zip(self.rows.tolist(), self.written(self.table.trees)[0], strict=True))
-        for block in islice(self._blocks(seed, 1), BLOCKS):
-            for rows, trees, pieces in block:
-                made = zip(kinds[pieces[:, 0]].tolist(), rows.tolist(), *self.written(trees), strict=True)
-                outcomes |= {
-                    (kind, source, target)
-                    for kind, row, source, target in made
-                    if source in self.known and source != own[row]
-                }
-        return outcomes
+        return {
+            (kind, source, target)
+            for block in islice(self._blocks(seed, 1), BLOCKS)
+            for rows, trees, pieces in block
+            for kind, row, source, target in zip(
+                kinds[pieces[:, 0]].tolist(), rows.tolist(), *self.written(trees), strict=True
+            )
+            if source in self.known and source != own[row]
+        }
 
     def _few(self, rounds: int) -> bool:
         """Whether all exchanges are made, not drawn."""
@@ -160,26 +160,20 @@ class Exchanges:
     def _bigrams(self) -> set[tuple[str, str]]:
         return {pair for source in self.known for pair in _pairs(source)}
 
-    @cached_property
-    def _signs(self) -> set[str]:
-        """Tokens without a letter or digit, such as brackets: two that never stand together show a malformed target."""
-        alphabet = self.classifier.grammar.alphabet
-        return {alphabet.encode([token]) for token in alphabet.tokens if not any(map(str.isalnum, token))}
-
     def odd(self, sources: Collection[str]) -> float:
         """The share of sources that have more than one pair of neighbouring tokens that the data lack."""
         new = (len({*pairwise(source)} - self._bigrams) for source in sources)
         return sum(count > 1 for count in new) / max(1, len(sources))
 
-    @property
-    def _targets(self) -> Iterator[str]:
-        return (target for some in self.known.values() for target in some)
+    @cached_property
+    def _outlines(self) -> list[str]:
+        """The outlines of the data."""
+        return [self._outline(source, target) for source, some in self.known.items() for target in some]
 
     @cached_property
-    def _joined(self) -> Counter[tuple[str, str]]:
-        """How often two tokens stand together in the outlines of the data; an end counts as a token."""
-        pairs = ((source, target) for source, some in self.known.items() for target in some)
-        return Counter(pair for example in pairs for pair in _pairs(self._outline(*example)))
+    def _joined(self) -> set[tuple[str, str]]:
+        """Which two tokens stand together in the outlines of the data; an end counts as a token."""
+        return {pair for outline in self._outlines for pair in _pairs(outline)}
 
     @cached_property
     def _often(self) -> tuple[Counter[str], int]:
@@ -187,14 +181,12 @@ class Exchanges:
 
         That is how often it has a token behind it, and before it: each outline ends where it begins.
         """
-        often = Counter[str]()
-        for (token, _), number in self._joined.items():
-            often[token] += number
+        often = Counter("".join(f" {outline}" for outline in self._outlines))
         return often, often.total()
 
     def _outline(self, source: str, target: str) -> str:
         """A target with one letter for all its words that are in the source, too: its names."""
-        names = {*source} - self._signs
+        names = {*source} - self.classifier.grammar.alphabet.signs
         return "".join(_NAME if token in names else token for token in target)
 
     def _stray(self, first: str, second: str) -> bool:
@@ -206,11 +198,12 @@ class Exchanges:
         """
         often, every = self._often
         expected = often[first] * often[second] / every
-        return {first, second} <= self._signs or (self.classifier.bracketed and expected >= STRAY)
+        signs = self.classifier.grammar.alphabet.signs
+        return {first, second} <= signs or (self.classifier.bracketed and expected >= STRAY)
 
     @cached_property
     def _heads(self) -> set[tuple[str, str]]:
-        return {pair for target in self._targets for pair in self.classifier.heads(target)}
+        return {pair for some in self.known.values() for target in some for pair in self.classifier.heads(target)}
 
 
 def _pairs(side: str) -> Iterator[tuple[str, str]]:

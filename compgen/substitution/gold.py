@@ -15,8 +15,10 @@ paper: the outermost predicate of what is exchanged).
 
 import json
 import operator
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +35,6 @@ BLOCK, MANY = 1 << 17, 200_000  # exchanges that are made together; new ones amo
 MOST = 200  # spans of an example: no deeper than functions may call themselves
 _NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they are all of their kind
 _BLANK = "_"  # of a city's state, where it is not said
-_SIDES = ("before", "left", "own", "right", "after", "opening", "inner", "closing")
-_SCHEMA = {"predicate": pl.String, "row": pl.Int64} | dict.fromkeys(_SIDES, TOKENS)
 
 
 @dataclass(eq=False)
@@ -62,6 +62,9 @@ class Argument(NamedTuple):
     opening: list[str]  # of the target, up to the predicate's bracket
     inner: list[str]
     closing: list[str]
+
+
+_SCHEMA = {"predicate": pl.String, "row": pl.Int64} | dict.fromkeys(Argument._fields[2:], TOKENS)
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,8 @@ class Gold:
     def exchanges(self) -> Iterator[pl.DataFrame]:
         """All exchanges, in the order of hosts and then donors: source, target, host, donors, pieces; in blocks."""
         frame = pl.DataFrame(self.arguments, schema=_SCHEMA, orient="row")
-        alike = frame["predicate"].value_counts()["count"].max()
-        for hosts in frame.iter_slices(max(1, BLOCK // int(str(alike)))):
+        _, alike = Counter(one.predicate for one in self.arguments).most_common(1)[0]
+        for hosts in frame.iter_slices(max(1, BLOCK // alike)):
             both = hosts.join(frame, on="predicate", suffix="_in", maintain_order="left_right")
             fits = [(pl.col(one).list.len() > 0) | (pl.col(f"{one}_in").list.len() == 0) for one in ("left", "right")]
             yield both.filter(fits).select(
@@ -161,9 +164,7 @@ def _spans(value: Any) -> list[Span]:
 
 def tree(nodes: list[Span], length: int) -> Span:
     """The tree of spans, by inclusion; raise ValueError if they do not nest in one that has them all."""
-    nodes = [*nodes]
-    nodes.sort(key=lambda node: (node.first, -node.last, node.type != INNER))
-    place = {id(node): number for number, node in enumerate(nodes)}
+    nodes = sorted(nodes, key=lambda node: (node.first, -node.last, node.type != INNER))
     for number, node in enumerate(nodes):
         if not 0 <= node.first <= node.last < length:
             raise ValueError(f"found the span {node.first} to {node.last}, expected words from 0 to {length - 1}")
@@ -173,7 +174,7 @@ def tree(nodes: list[Span], length: int) -> Span:
         if number and not around:
             raise ValueError(f"the span {node.first} to {node.last} is in no other, expected one that has them all")
         if around:
-            node.above = max(around, key=lambda other: (other.first, -other.last, place[id(other)]))
+            node.above = around[-1]  # the innermost
             node.above.below.append(node)
     return nodes[0]
 
@@ -238,9 +239,5 @@ def _leaf(node: Span, predicate: str) -> Span | None:
 
 def _closing(target: Sequence[str], opening: int) -> int:
     """The place of the bracket that closes one."""
-    depth = 0
-    for place in range(opening, len(target)):
-        depth += (target[place] == "(") - (target[place] == ")")
-        if not depth:
-            return place
-    return len(target)
+    depths = accumulate((token == "(") - (token == ")") for token in target[opening:])
+    return next((place for place, depth in enumerate(depths, opening) if not depth), len(target))

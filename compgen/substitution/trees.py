@@ -13,6 +13,7 @@ a rule has it as a nonterminal, NT_1 ( NT_2 ); what is in the brackets then stay
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,12 @@ class Trees:
 
     Attributes:
         rule, kind, size: (nodes) the rule of each node, its class, and the number of nodes of its subtree.
-        start, count: (trees) the slice of each tree's nodes.
+        count: (trees) how many nodes each has.
     """
 
     rule: Ints
     kind: Ints
     size: Ints
-    start: Ints
     count: Ints
 
     @classmethod
@@ -45,13 +45,18 @@ class Trees:
         """Build trees of the rules and classes of their nodes, in preorder."""
         count = np.array([len(rules) for rules, _ in rows], dtype=np.int64)
         rule, kind = (np.array([one for row in rows for one in row[side]], dtype=np.int64) for side in (0, 1))
-        return cls(rule, kind, _sizes(arity[rule]), np.cumsum(count) - count, count)
+        return cls(rule, kind, _sizes(arity[rule]), count)
 
     def take(self, trees: Ints) -> "Trees":
         """Some of the trees."""
         count = self.count[trees]
         _, nodes = ranges(self.start[trees], count)
-        return Trees(self.rule[nodes], self.kind[nodes], self.size[nodes], np.cumsum(count) - count, count)
+        return Trees(self.rule[nodes], self.kind[nodes], self.size[nodes], count)
+
+    @cached_property
+    def start(self) -> Ints:
+        """The first node of each tree, (trees)."""
+        return np.cumsum(self.count) - self.count
 
     @property
     def tree(self) -> Ints:
@@ -61,11 +66,8 @@ class Trees:
     @property
     def depth(self) -> Ints:
         """How many nodes are above each, (nodes)."""
-        change = np.zeros(len(self.rule) + 1, dtype=np.int64)
-        here = np.arange(len(self.rule))
-        np.add.at(change, here + 1, 1)
-        np.add.at(change, here + self.size, -1)
-        return np.cumsum(change)[:-1]
+        here = np.arange(len(self.rule))  # as many nodes are before each: those that ended are not above it
+        return here - np.cumsum(np.bincount(here + self.size, minlength=len(here) + 1))[:-1]
 
     def levels(self, arity: Ints) -> list[Level]:
         """The nodes of all trees by depth, as `csl.derivations.Side.write` takes them."""
@@ -134,8 +136,7 @@ def exchanged(hosts: Trees, out: Places, trees: Trees, into: Places) -> Trees:
     above = (part == 0) & (nodes + sizes > node[row])
     around = (part == 1) & (nodes + sizes > hole[row]) & chain[row]
     sizes += above * (last - first - left + kept - end + node)[row] + around * (kept - left)[row]
-    count = lengths.sum(axis=1)
-    return Trees(rule[nodes], kind[nodes], sizes, np.cumsum(count) - count, count)
+    return Trees(rule[nodes], kind[nodes], sizes, lengths.sum(axis=1))
 
 
 def _sizes(arity: Ints) -> Ints:

@@ -20,38 +20,21 @@ def unclear(grammar: Grammar, derivations: Sequence[Sequence[int]], known: Targe
         derivations: the rules of each, in preorder.
         known: the targets of all examples by their sources, as letters.
     """
-    times = _times(grammar)
+    # How often each rule writes each of its nonterminals.
+    times = [[rule.target.count(chr(number)) for number in range(1, rule.arity + 1)] for rule in grammar.rules]
     if not any(count > 1 for some in times for count in some):
         return [set() for _ in derivations]
-    words = {letter for letter, token in _letters(grammar).items() if any(map(str.isalnum, token))}
+    signs, classifier = grammar.alphabet.signs, Classifier(grammar, "one")
     elsewhere = Elsewhere((source, target) for source, some in known.items() for target in some)
-    classifier = Classifier(grammar, "one")
     found: list[set[int]] = []
     for rules in derivations:
         below, sources, targets = classifier.derived(rules)
-        source, several = {*sources[0]}, set[int]()
-        for node, count in enumerate(_written([times[rule] for rule in rules], below)):
-            symbols = words.intersection(targets[node]) if count > 1 else ()
+        source, several, written = {*sources[0]}, set[int](), [1] * len(rules)
+        for node, rule in enumerate(rules):
+            for count, child in zip(times[rule], below[node], strict=True):
+                written[child] = written[node] * count
+            symbols = {*targets[node]} - signs if written[node] > 1 else ()
             if any(elsewhere.means(source, frozenset(sources[node]), letter) for letter in symbols):
                 several.add(node)
         found.append(several)
     return found
-
-
-def _times(grammar: Grammar) -> list[list[int]]:
-    """How often each rule writes each of its nonterminals."""
-    return [[rule.target.count(chr(number + 1)) for number in range(rule.arity)] for rule in grammar.rules]
-
-
-def _written(times: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> list[int]:
-    """How often each node of a derivation is written, if those below it are written so often by its own rule."""
-    written = [1] * len(times)
-    for node, (counts, children) in enumerate(zip(times, below, strict=True)):
-        for count, child in zip(counts, children, strict=True):
-            written[child] = written[node] * count
-    return written
-
-
-def _letters(grammar: Grammar) -> dict[str, str]:
-    tokens = grammar.alphabet.tokens
-    return dict(zip(grammar.alphabet.encode(tokens), tokens, strict=True))

@@ -174,7 +174,7 @@ def test_nothing_is_inserted_around_a_whole_example():
     table = Table.of(Classifier(GRAMMAR, "one"), derivations(HOST, DONOR), "insert")
     trees = table.trees.take(np.array([0, 1]))
     roots = replace(trees, rule=trees.rule[trees.start], kind=trees.kind[trees.start], size=np.ones(2, dtype=int),
-                    start=np.arange(2), count=np.ones(2, dtype=int))  # fmt: skip
+                    count=np.ones(2, dtype=int))  # fmt: skip
     _, some, _ = table.draw(roots, np.full((2, 4), 0.5))
     assert not len(some)
 
