@@ -81,11 +81,9 @@ class Lexsym(Augmenter[LexsymOptions]):
         pairs = [(join(source), join(target)) for source, target in rows]
         self._find(pairs, given)
         self._images = {word: [word, *others] for word, others in self._partners.items()}  # if it is permuted
-        hosts = [
-            _Host(source, target, row, [word for word in dict.fromkeys(source) if self._movable(word, target)])
-            for row, (source, target) in zip(rows.values(), pairs, strict=True)
-        ]
-        self._hosts = [host for host in self._without_ambiguous(hosts, pairs) if host.words]
+        self.ambiguous = 0
+        hosts = (_Host(*pair, row, self._movable(*pair)) for row, pair in zip(rows.values(), pairs, strict=True))
+        self._hosts = [host for host in hosts if host.words]
         if not self._hosts:
             raise ExhaustedError(
                 f"lexsym can make nothing of these data: of {len(self._symbols):,} words that are linked with symbols, "
@@ -190,33 +188,34 @@ class Lexsym(Augmenter[LexsymOptions]):
         wrong = {name for name, (right, of) in self.agreeing.items() if right < options.agreement * of}
         self.entries = [one for one in found if one.type not in (ALONE, *wrong)]
         self._symbols = {one.word: one.symbols for one in found}
+        self._elsewhere = Elsewhere(pairs)
+        self._forms: dict[Side, frozenset[str]] = defaultdict(frozenset)  # the words that mean a lexeme
+        for one in found:
+            self._forms[one.symbols] |= {one.word}
         members: dict[str, list[str]] = defaultdict(list)
         for one in self.entries:
             members[one.type].append(one.word)
         return lexicon.others(members.values())
 
-    def _movable(self, word: str, target: Side) -> bool:
-        return word in self._partners and all(symbol in target for symbol in self._symbols[word])
-
-    def _without_ambiguous(self, hosts: Sequence[_Host], pairs: Pairs) -> list[_Host]:
-        """The hosts without words whose symbols others mean, too; the published modes exchange these as well."""
-        self.ambiguous = 0
-        if self.options.mode != "pairs":
-            return [*hosts]
-        self._elsewhere = Elsewhere(pairs)
-        self._forms: dict[Side, frozenset[str]] = defaultdict(frozenset)  # the words that mean a lexeme
-        for word, symbols in self._symbols.items():
-            self._forms[symbols] |= {word}
-        clear = [host._replace(words=[word for word in host.words if not self._unclear(host, word)]) for host in hosts]
-        self.ambiguous = sum(len(one.words) < len(host.words) for one, host in zip(clear, hosts, strict=True))
+    def _movable(self, source: Side, target: Side) -> list[str]:
+        """The words of an example that may be exchanged, without those whose symbols other words mean, too."""
+        meant = {*target}.issuperset
+        found = [one for one in dict.fromkeys(source) if one in self._partners and meant(self._symbols[one])]
+        clear = [word for word in found if not self._unclear(source, target, word)]
+        self.ambiguous += len(clear) < len(found)
         return clear
 
-    def _unclear(self, host: _Host, word: str) -> bool:
-        """Whether the target has a symbol of a word more often than the source has words of it, and of others too."""
-        symbols, source = self._symbols[word], {*host.source}
+    def _unclear(self, source: Side, target: Side, word: str) -> bool:
+        """Whether the target has a symbol of a word more often than the source has words of it, and of others too.
+
+        Such a word stays as it is; the published modes exchange it as well.
+        """
+        if self.options.mode != "pairs":
+            return False
+        symbols, here = self._symbols[word], {*source}
         forms = self._forms[symbols]
-        words = sum(one in forms for one in host.source)
-        return any(host.target.count(one) > words and self._elsewhere.means(source, forms, one) for one in symbols)
+        words = sum(one in forms for one in source)
+        return any(target.count(one) > words and self._elsewhere.means(here, forms, one) for one in symbols)
 
     @property
     def _permutes(self) -> bool:
@@ -290,7 +289,7 @@ class Lexsym(Augmenter[LexsymOptions]):
             if not self._consistent(change):
                 return {}
         elif self.options.move != "substitute":
-            if self.options.mode == "pairs" and any(self._unclear(host, image) for image in moved.values()):
+            if any(self._unclear(host.source, host.target, image) for image in moved.values()):
                 return {}
             moved |= {image: word for word, image in moved.items()}
         # A word that stays must not mean what goes away.

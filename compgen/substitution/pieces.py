@@ -55,18 +55,18 @@ class Classifier:
         if self.classes == "types":
             ends = [decode(source[0] + source[-1]) for source in sources]
             return [" ".join(self._types.get(token, token) for token in both) for both in ends]
-        found, left = [_ROOT] * len(rules), [""] * len(rules)
-        for node, rule in enumerate(rules):
+        if self.classes == "token":
+            return [_ROOT, *decode("".join(target[0] for target in targets[1:]))]
+        found, left = [_ROOT, *[""] * (len(rules) - 1)], [""] * len(rules)  # of `left`, what is there of the target
+        for node, rule in enumerate(rules if self.classes != "one" else ()):
             for number, child in enumerate(below[node]):
-                if self.classes == "predicate":
-                    before, _, _ = self.grammar.rules[rule].target.partition(chr(number + 1))
-                    left[child] = left[node] + template(before).format(*(targets[one] for one in below[node]))
-                    place = self._open(left[child])
-                    found[child] = decode(left[child][place - 1])[0] if place > 0 else ""
-                elif self.classes == "token":
-                    (found[child],) = decode(targets[child][0])
-                else:
-                    found[child] = "" if self.classes == "one" else f"{rule} {number}"
+                if self.classes == "slot":
+                    found[child] = f"{rule} {number}"
+                    continue
+                before, _, _ = self.grammar.rules[rule].target.partition(chr(number + 1))
+                left[child] = left[node] + template(before).format(*(targets[one] for one in below[node]))
+                place = self._open(left[child])
+                found[child] = decode(left[child][place - 1])[0] if place > 0 else ""
         return found
 
     def derived(self, rules: Sequence[int], hole: int = CLOSED) -> tuple[list[list[int]], list[str], list[str]]:
