@@ -26,7 +26,7 @@ from compgen.augmenters.base import HOST, Augmenter, Shown, counted
 from compgen.augmenters.drawing import BLOCK, MANY, until_exhausted
 from compgen.csl.seeds import shared_phrases
 from compgen.data.examples import TOKENS, Dataset, Side, first_rows
-from compgen.data.ragged import lists_of
+from compgen.data.ragged import lists_of, ranges
 from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
 from compgen.lexsym import lexicon
@@ -161,6 +161,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         """Find what words mean, and which may take each other's place; or go by a given lexicon."""
         options, self.entries, self.agreeing = self.options, list[Entry](), dict[str, tuple[int, int]]()
         self._weights: dict[str, float] = {}
+        self._permutes = options.mode == "pairs" and options.move in {None, "permute"}
         if options.mode == "pairs":
             partners = self._by_type(pairs, given)
         else:
@@ -195,7 +196,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         members: dict[str, list[str]] = defaultdict(list)
         for one in self.entries:
             members[one.type].append(one.word)
-        return lexicon.others(members.values())
+        return lexicon.others_of(members.values())
 
     def _movable(self, source: Side, target: Side) -> list[str]:
         """The words of an example that may be exchanged, without those whose symbols other words mean, too."""
@@ -217,10 +218,6 @@ class Lexsym(Augmenter[LexsymOptions]):
         words = sum(one in forms for one in source)
         return any(target.count(one) > words and self._elsewhere.means(here, forms, one) for one in symbols)
 
-    @property
-    def _permutes(self) -> bool:
-        return self.options.mode == "pairs" and self.options.move in {None, "permute"}
-
     def _ways(self, host: _Host) -> int:
         """How many changes there are of an example, those among them that are no permutations."""
         sizes = [len(self._images[word]) for word in host.words]
@@ -228,13 +225,13 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
         """All changes of all examples, in random order."""
-        ends = np.cumsum([self._ways(host) for host in self._hosts])
-        numbers = words(seed, np.arange(ends[-1]), SamplePurpose.SYMMETRIES, 2)
+        ways = np.array([self._ways(host) for host in self._hosts])
+        row, number = ranges(np.zeros_like(ways), ways)
+        numbers = words(seed, np.arange(len(row)), SamplePurpose.SYMMETRIES, 2)
         order = np.argsort(numbers[:, 0], kind="stable")
-        hosts = np.searchsorted(ends, order, side="right")
-        for number, place, pick in zip(order.tolist(), hosts.tolist(), numbers[order, 1].tolist(), strict=True):
+        for place, change, pick in zip(*(some[order].tolist() for some in (row, number, numbers[:, 1])), strict=True):
             host = self._hosts[place]
-            yield host, self._numbered(host, number - int(ends[place]) + self._ways(host)), pick
+            yield host, self._numbered(host, change), pick
 
     def _numbered(self, host: _Host, number: int) -> Change:
         """A change of an example by its number."""
@@ -299,8 +296,9 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _consistent(self, change: Change) -> bool:
         """Whether all words of a lexeme become words of one other, and no two lexemes the same."""
-        pairs = {(self._symbols[word], self._symbols[image]) for word, image in change.items()}
-        return all(len({*lexemes}) == len(pairs) for lexemes in zip(*pairs, strict=True))
+        lexemes = {self._symbols[word]: self._symbols[image] for word, image in change.items()}
+        consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change.items())
+        return consistent and len({*lexemes.values()}) == len(lexemes)
 
     def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
         """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""

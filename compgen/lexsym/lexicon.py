@@ -193,10 +193,10 @@ def published_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
         for place, word in enumerate(source):
             if word in lexicon:
                 found[source[:place], source[place + 1 :]].add(word)
-    return others(components(found.values(), lexicon))
+    return others_of(components(found.values(), lexicon))
 
 
-def others(groups: Iterable[Sequence[str]]) -> Partners:
+def others_of(groups: Iterable[Sequence[str]]) -> Partners:
     """For each word of some groups, the others of its group."""
     return {word: [other for other in alike if other != word] for alike in groups for word in alike}
 
@@ -232,12 +232,12 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
     Returns:
         by type: how many such pairs of examples agree, and how many there are.
     """
-    type_of = {entry.word: entry.type for entry in entries if entry.type != ALONE}
+    typed = {entry.word: entry for entry in entries if entry.type != ALONE}
     groups: dict[tuple[str, Side], Counter[Side]] = defaultdict(Counter)
-    for (source, target), words in contexts(pairs, {entry.word: entry.symbols for entry in entries}).items():
-        for word in words & type_of.keys():
-            groups[type_of[word], source][target] += 1
-    found = dict.fromkeys(type_of.values(), (0, 0))
+    for (source, target), words in contexts(pairs, {word: entry.symbols for word, entry in typed.items()}).items():
+        for word in words:
+            groups[typed[word].type, source][target] += 1
+    found = dict.fromkeys((entry.type for entry in typed.values()), (0, 0))
     for (name, _), targets in groups.items():
         right, of = found[name]
         found[name] = right + sum(comb(count, 2) for count in targets.values()), of + comb(targets.total(), 2)

@@ -106,11 +106,12 @@ class Substitute(Augmenter[SubstituteOptions]):
             self._learn(dataset, seed, watch)
         except ExhaustedError as error:
             failed = error
-        usual, another = (load_config(SubstituteOptions, name) for name in (self.configuration, COMPANIONS))
+        usual = load_config(SubstituteOptions, self.configuration)
         ways = ("grammar", "seed_rules", "targets", "induction")
         asked = any(getattr(self.options, name) != getattr(usual, name) for name in ways)
         if self.options.agreement and not asked and (failed or self.agreement.doubtful):
-            other, changes = copy.copy(self), {"seed_rules": another.seed_rules, "induction": another.induction}
+            other, another = copy.copy(self), load_config(SubstituteOptions, COMPANIONS)
+            changes = {"seed_rules": another.seed_rules, "induction": another.induction}
             other.options = self.options.model_copy(update=changes)
             with suppress(ExhaustedError):
                 other._learn(dataset, seed, watch)
