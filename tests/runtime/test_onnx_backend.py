@@ -16,7 +16,7 @@ from compgen.errors import BundleError, UserError
 from compgen.models.backend import TorchBackend
 from compgen.runtime import device
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.onnx_backend import OnnxBackend
+from compgen.runtime.onnx_backend import OnnxBackend, OnnxGraph
 from compgen.sampling.batching import draws
 from tests.export.tiny import exported, make
 
@@ -53,6 +53,13 @@ def test_sampling_needs_no_torch_gives_the_samples_of_torch_and_writes_nothing_a
     expected = draws(backend, make().pool, seed=5, start=10, stop=60, max_length=9, temperature=(1.0, 0.5))
     assert json.loads(ran.stdout) == [list(draw.tokens) for draw in expected]
     assert not [*tmp_path.iterdir()]
+
+
+def test_threads_of_a_session_that_waits_leave_the_processors_to_others():
+    graph = OnnxGraph(Bundle.load(exported()), "step.onnx", 2, "cpu")
+    options = graph.session.get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert options.intra_op_num_threads == 2
 
 
 def test_batches_workers_and_threads_do_not_matter():
