@@ -23,7 +23,8 @@ GUIDES = [
     *sorted(ROOT.glob("docs/tutorials/*.md")),
     *sorted(ROOT.glob("docs/how-to/*.md")),
 ]
-PAGES = [*GUIDES, *sorted(ROOT.glob("docs/*.md"))]
+BESIDE = [ROOT / "cpp_runner" / "README.md", *sorted(ROOT.glob("exported/*/README.md"))]  # not on the site
+PAGES = [*GUIDES, *sorted(ROOT.glob("docs/*.md")), *BESIDE]
 COMMANDS = typer.main.get_command(app)
 UNDEFINED = {"token-swap"}  # the method that docs/augmenters.md adds
 
@@ -69,6 +70,12 @@ def test_commands_can_be_called(page):
         command.make_context(" ".join(words), rest)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_are_not_the_builtin_of_bash(page):
+    """Bash's `compgen sample` does nothing, and says nothing."""
+    assert re.findall(r"(?m)^ {4,}compgen .*|`compgen [a-z][^`]*`", page.read_text("utf-8")) == []
+
+
 def test_guides_show_commands():
     assert sum(len(calls(page.read_text("utf-8"))) for page in GUIDES) > 60
     assert len(mentions(README.read_text("utf-8"))) > 4
@@ -108,7 +115,7 @@ def test_links_lead_somewhere(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         assert target in made or target.exists(), link
-        if anchor and page == README:  # those within docs are checked with the site
+        if anchor and page in {README, *BESIDE}:  # those within docs are checked with the site
             assert anchor in anchors(target), link
 
 
