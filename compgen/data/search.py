@@ -173,7 +173,8 @@ class _Split:
             if not len(spare):
                 raise DataError(
                     f"found no way to have every atom of the test part in {self.goal.least} training examples: "
-                    "expected more examples to train on, or a smaller number"
+                    "expected more training examples, so fewer test examples, or a smaller number (--least of "
+                    "`cgen data split tmcd`)"
                 )
             self._move(spare[:1], TRAIN, TEST)
             self._move(lacking[:1], TEST, TRAIN)
