@@ -94,7 +94,8 @@ def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:
     some = sum(text != "{}" for text in masked.frame["names"])
     before, after = (one.frame["target"].n_unique() for one in (dataset, masked))
     found = f"{names:,} names, found in {some:,} of {len(masked):,} examples"
-    return f"{found}; {before:,} distinct targets, {after:,} when masked"
+    without = not dataset.frame["target"].list.len().sum()  # questions that are to be answered
+    return found if without else f"{found}; {before:,} distinct targets, {after:,} when masked"
 
 
 @with_options

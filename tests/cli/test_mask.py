@@ -57,6 +57,7 @@ def test_names_do_not_take_the_place_of_what_is_masked(folder, found):
 def test_predictions_of_masked_sources_are_unmasked(folder, written):
     done = run("mask", "asked.txt", "--names", "names", "-o", "asked.jsonl")
     assert done.exit_code == 0, done.exception
+    assert "found in 1 of 2 examples" in done.stderr and "targets" not in done.stderr
     assert read_dataset(folder / "asked.jsonl")[0].source == ["is", "state0", "in", "city0"]
     if written == "lines":
         (folder / "y.txt").write_text("in ( state0 , city0 )\n\n")
