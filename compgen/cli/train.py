@@ -180,11 +180,18 @@ class Seq2SeqOptions(Options):
 
 
 def _say_foreign(dataset: "Dataset", augmented: "Dataset", data: str) -> None:
-    """Warn of augmented examples that seem to be made from other data: most have tokens that these do not have."""
+    """Warn of augmented examples that seem to be made from other data: most have tokens that these do not have.
+
+    Letters of words are known wherever they stand: StemCorrupt writes those of forms into lemmas, too.
+    """
     import polars as pl
 
-    for side in ("source", "target"):
-        known = dataset.frame[side].explode().unique().implode()
+    from compgen.data.examples import SIDES
+    from compgen.data.unimorph import task_of
+
+    words = task_of(dataset) is not None
+    for side in SIDES:
+        known = pl.concat(dataset.frame[one].explode() for one in (SIDES if words else [side])).unique().implode()
         tokens = augmented.frame.select(pl.col(side).alias("token")).with_row_index("row").explode("token")
         foreign = tokens.filter(~pl.col("token").is_in(known))
         if 2 * (rows := foreign["row"].n_unique()) > len(augmented):

@@ -16,8 +16,9 @@ import pytest
 
 from compgen import __version__
 from compgen.cli.main import _explained
-from compgen.cli.train import Seq2SeqOptions
+from compgen.cli.train import Seq2SeqOptions, _say_foreign
 from compgen.data.catalog import load
+from compgen.data.examples import Dataset
 from compgen.trained.generator import Generator
 from tests.cli.shell import compgen, refused
 
@@ -400,6 +401,15 @@ def test_a_predictor_learns_from_all_splits_that_are_named(tmp_path):
         words = ["train", "seq2seq", "d.tsv", *named, "--set", "optimisation.steps=2", "-o", "p.pt", "--device", "cpu"]
         done = compgen(*words, cwd=tmp_path)
         assert done.returncode == 0 and f"examples {count}," in done.stderr, done.stderr
+
+
+def test_letters_of_words_are_known_on_either_side(capsys):
+    """Those of forms, which StemCorrupt writes into lemmas; of other pairs, each side has its own."""
+    for lemma, form in (("a n V PST", "a n í"), ("say n", "n í")):
+        data = Dataset.from_pairs([(lemma.split(), form.split())])
+        more = Dataset.from_pairs([(lemma.replace("n", "í").split(), form.split())])
+        _say_foreign(data, more, "d")
+        assert ("source tokens that d does not have, as 'í'" in capsys.readouterr().err) == ("V" not in lemma)
 
 
 def test_augmented_examples_may_be_in_several_files(tmp_path):
