@@ -12,7 +12,7 @@ from torch import Tensor
 _OPS: Any = torch.ops.aten
 
 
-def sigmoids_first(weights: Tensor, dim: int = -1) -> Tensor:
+def sigmoids_first(weights: Tensor, dim: int) -> Tensor:
     """Put weights of gates, 4H along `dim`, into this order, from torch's: input, forget, candidate, output."""
     enter, forget, candidate, leave = weights.chunk(4, dim=dim)
     return torch.cat([enter, forget, leave, candidate], dim=dim)

@@ -18,7 +18,7 @@ from torch import Tensor
 from compgen.errors import UserError
 
 LIBRARY = "libcompgen-training.so"
-LAYOUT = 1  # of the structures below; those of `cpp_runner/src/recurrence.h` are the same
+LAYOUT = 2  # of the structures below; those of `cpp_runner/src/recurrence.h` are the same
 BUILT = Path(__file__).parents[2] / "build" / "cpp" / LIBRARY  # where `make training` and `make runner` put it
 INSTALLED = Path(sysconfig.get_path("data")) / "lib" / LIBRARY  # where pip puts it
 NO_SUCH_INSTRUCTIONS = 2  # what a function returns
@@ -34,18 +34,16 @@ class FedLoop(ctypes.Structure):
 
     _fields_ = _fields(
         "length rows hidden fed memories size tokens tanh threads",
-        "given queries w_gates w_queries to_output bias keys values inside position_keys position_values keep_hidden "
-        "keep_fed states gates cells squashed asked combined scores weights outputs gates_back queries_back w_combine "
-        "of_states of_scores d_gates d_asked d_scores d_combined d_outputs d_hidden d_cell d_fed",
+        "w_gates w_queries w_combine bias keys values inside position_keys position_values keep_hidden keep_fed states "
+        "gates cells squashed asked combined scores weights outputs of_states of_scores d_gates d_asked d_scores "
+        "d_combined d_outputs d_hidden d_cell d_fed",
     )
 
 
 class Packed(ctypes.Structure):
     """Sizes and arrays of the encoder that reads no padding."""
 
-    _fields_ = _fields(
-        "total size steps threads", "counts given weights gates states cells tanhs back d_states d_gates"
-    )
+    _fields_ = _fields("total size steps threads", "counts weights gates states cells tanhs d_states d_gates")
 
 
 @cache

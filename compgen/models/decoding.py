@@ -37,7 +37,7 @@ class DecodingStep(nn.Module):
         self.register_buffer("forbidden", forbidden_tokens(network.vocabulary), persistent=False)
         with torch.no_grad():
             embedded = network.embedding(network.shown)  # (V, E)
-            weights, biases, latent, state = network.by_operand()
+            biases, weights, latent, state = network.for_steps()
             token = terms_of(embedded, weights, biases)
             for name, terms in (("token", token), ("latent", latent), ("state", state)):
                 self.register_buffer(f"{name}_gates", terms.gates.detach(), persistent=False)

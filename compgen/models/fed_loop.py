@@ -32,8 +32,8 @@ _OPS: Any = torch.ops.aten
 class Weights(NamedTuple):
     """What the recurrence is multiplied by."""
 
-    gates: Tensor  # (F + H, 4H), those of [fed, hidden]; gates in the order of `compgen.models.cell`
-    queries: Tensor  # (F + H, nA), those of [fed, hidden]
+    gates: Tensor  # (4H, H + F), of [hidden, fed] of the step before; gates in the order of `compgen.models.cell`
+    queries: Tensor  # (nA, F + H), of [fed of the step before, hidden]
     combine: Tensor  # (F, H + nA)
     bias: Tensor  # (F)
 
@@ -77,7 +77,7 @@ def fed_loop(
     """Run the recurrence.
 
     Args:
-        gates, queries: (L, B, 4H), (L, B, nA), what does not depend on the state.
+        gates, queries: (L, B, 4H), (L, B, nA), what does not depend on the state; they are written over.
         weights, attended, dropped: as above.
         start: the first hidden and cell state, (B, H) each.
         tanh: whether queries go through tanh.
@@ -85,9 +85,6 @@ def fed_loop(
     Returns:
         states (L, B, H), outputs u (L, B, F) and masked scores (L, B, n, T).
     """
-    size = start[0].shape[1]
-    fed, hidden = torch.split(weights.gates, [len(weights.gates) - size, size])
-    weights = weights._replace(gates=torch.cat([hidden, fed]))  # as states lie in memory
     given = [gates, queries, *weights, *attended, *dropped, *start]
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
         found = _FedLoop.apply(*(x if x is None else exact(x).contiguous() for x in given), tanh)  # type: ignore[no-untyped-call]
@@ -169,10 +166,10 @@ class _Kept(NamedTuple):
     keep_hidden: Tensor | None
     keep_fed: Tensor | None
     states: Tensor  # (B, L + 1, H + F); of row b h_-1, fed_-1, h_0, ...: what gates and queries read are slices of it
-    gates: Tensor  # (L, B, 4H), behind their functions
+    gates: Tensor  # (L, B, 4H), what was given, then gates behind their functions
     cells: Tensor  # (L + 1, B, H)
     squashed: Tensor  # (L, B, H), tanh of cells
-    asked: Tensor  # (L, B, nA), queries
+    asked: Tensor  # (L, B, nA), what was given, then queries
     combined: Tensor  # (L, B, H + nA), [dropout(h), context]
     weights: Tensor  # (L, B, n, T)
 
@@ -212,19 +209,18 @@ class _FedLoop(torch.autograd.Function):
         new = given.new_empty
         kept = _Kept(
             w_gates, w_queries, w_combine, keys, values, inside, position_keys, position_values, keep_hidden, keep_fed,
-            states=given.new_zeros(rows, length + 1, size + fed), gates=new(given.shape),
-            cells=new(length + 1, rows, size), squashed=new(length, rows, size), asked=new(queries.shape),
+            states=given.new_zeros(rows, length + 1, size + fed), gates=given,
+            cells=new(length + 1, rows, size), squashed=new(length, rows, size), asked=queries,
             combined=new(length, rows, w_combine.shape[1]), weights=new(length, *inside.shape),
         )  # fmt: skip
         kept.states[:, 0, :size] = hidden
         kept.cells[0] = first_cell
-        outputs, scores, to_output = new(length, rows, fed), new(length, *inside.shape), w_combine.t().contiguous()
+        outputs, scores = new(length, rows, fed), new(length, *inside.shape)
         if compiled.runs(given):
-            some = {"given": given, "queries": queries, "to_output": to_output, "bias": bias}
-            arrays = kept._asdict() | some | {"scores": scores, "outputs": outputs}
+            arrays = kept._asdict() | {"bias": bias, "scores": scores, "outputs": outputs}
             compiled.call("compgen_fed_forward", compiled.FedLoop, kept.numbers(tanh), arrays)
         else:
-            _forward(kept, given, queries, to_output, bias, outputs, scores, tanh)
+            _forward(kept, bias, outputs, scores, tanh)
         ctx.save_for_backward(*kept)
         ctx.tanh = tanh
         ctx.set_materialize_grads(False)
@@ -252,17 +248,17 @@ class _FedLoop(torch.autograd.Function):
         )
         if of_outputs is not None:
             got.d_outputs.copy_(of_outputs)
-        gates_back, queries_back = kept.w_gates.t().contiguous(), kept.w_queries.t().contiguous()
         if compiled.runs(kept.gates):
-            arrays = kept._asdict() | got._asdict() | {"gates_back": gates_back, "queries_back": queries_back}
-            compiled.call("compgen_fed_backward", compiled.FedLoop, kept.numbers(ctx.tanh), arrays)
+            compiled.call(
+                "compgen_fed_backward", compiled.FedLoop, kept.numbers(ctx.tanh), kept._asdict() | got._asdict()
+            )
         else:
-            _backward(kept, got, gates_back, queries_back, ctx.tanh)
+            _backward(kept, got, ctx.tanh)
 
         # What gates read is [h, fed] of the step before, what queries read [fed] of that and [h] of this one.
         read = kept.states[:, :-1], kept.states.view(rows, -1)[:, size:-fed].view(rows, length, size + fed)
         d_w_gates, d_w_queries = (
-            _product(some.transpose(0, 1), d) for some, d in zip(read, (got.d_gates, got.d_asked), strict=True)
+            _product(d, some.transpose(0, 1)) for some, d in zip(read, (got.d_gates, got.d_asked), strict=True)
         )
         of_contexts = got.d_combined[:, :, size:]
         return (
@@ -273,10 +269,7 @@ class _FedLoop(torch.autograd.Function):
         )  # fmt: skip
 
 
-def _forward(
-    kept: _Kept, given: Tensor, queries: Tensor, to_output: Tensor, bias: Tensor, outputs: Tensor, scores: Tensor,
-    tanh: bool,
-) -> None:  # fmt: skip
+def _forward(kept: _Kept, bias: Tensor, outputs: Tensor, scores: Tensor, tanh: bool) -> None:
     """The loop in Python, which `cpp_runner/src/recurrence.cpp` has in C++."""
     (length, rows, size), both = kept.squashed.shape, kept.states.shape[2]
     attending, states = _Attending(*kept[3:8]), kept.states.view(rows, -1)
@@ -284,18 +277,18 @@ def _forward(
     for t in range(length):
         before, now = t * both, (t + 1) * both
         h, back = states[:, now : now + size], states[:, now + size : now + both]
-        product(states[:, before:now], kept.w_gates, given[t], out=kept.gates[t])
+        product(states[:, before:now], kept.w_gates.t(), kept.gates[t], out=kept.gates[t])
         cell.forward(kept.gates[t], kept.cells[t], kept.cells[t + 1], kept.squashed[t], h)
-        product(states[:, before + size : now + size], kept.w_queries, queries[t], out=kept.asked[t])
+        product(states[:, before + size : now + size], kept.w_queries.t(), kept.asked[t], out=kept.asked[t])
         if tanh:
             cell.tanh(kept.asked[t], out=kept.asked[t])
         kept.combined[t, :, size:] = attending.forward(t, kept.asked[t], keys_by_size, scores[t], kept.weights[t])
         _times(h, kept.keep_hidden, t, out=kept.combined[t, :, :size])
-        product(kept.combined[t], to_output, bias, out=outputs[t])
+        product(kept.combined[t], kept.w_combine.t(), bias, out=outputs[t])
         _times(outputs[t], kept.keep_fed, t, out=back)
 
 
-def _backward(kept: _Kept, got: _Gradients, gates_back: Tensor, queries_back: Tensor, tanh: bool) -> None:
+def _backward(kept: _Kept, got: _Gradients, tanh: bool) -> None:
     """The loop in Python, back, which `cpp_runner/src/recurrence.cpp` has in C++."""
     (length, _, size), fed = kept.squashed.shape, len(kept.w_combine)
     attending = _Attending(*kept[3:8])
@@ -315,10 +308,10 @@ def _backward(kept: _Kept, got: _Gradients, gates_back: Tensor, queries_back: Te
         attending.backward(t, kept.weights[t], of_context, of_score, values_by_size, got.d_scores[t], got.d_asked[t])
         if tanh:
             _OPS.tanh_backward.grad_input(got.d_asked[t], kept.asked[t], grad_input=got.d_asked[t])
-        of_queries = product(got.d_asked[t], queries_back)  # (B, F + H): of [fed, hidden]
+        of_queries = product(got.d_asked[t], kept.w_queries)  # (B, F + H): of [fed, hidden]
         d_hidden.add_(of_queries[:, fed:])
         cell.backward(kept.gates[t], kept.cells[t], kept.squashed[t], d_hidden, got.d_cell, got.d_gates[t])
-        before = product(got.d_gates[t], gates_back)  # (B, H + F): of [hidden, fed]
+        before = product(got.d_gates[t], kept.w_gates)  # (B, H + F): of [hidden, fed]
         d_hidden, d_fed = before[:, :size], before[:, size:].add_(of_queries[:, :fed])
     got.d_hidden.copy_(d_hidden)
 
@@ -330,9 +323,9 @@ def _times(x: Tensor, factors: Tensor | None, t: int, out: Tensor) -> Tensor:
     return out if x is out else out.copy_(x)
 
 
-def _product(read: Tensor, d_sums: Tensor) -> Tensor:
-    """The gradient (I, O) of weights that multiply what was read (L, B, I), from that of the sums (L, B, O)."""
-    return product(read.reshape(-1, read.shape[2]).t(), d_sums.reshape(-1, d_sums.shape[2]))
+def _product(d_sums: Tensor, read: Tensor) -> Tensor:
+    """The gradient (O, I) of weights, from that of the sums (L, B, O) and what they multiply, (L, B, I)."""
+    return product(d_sums.reshape(-1, d_sums.shape[2]).t(), read.reshape(-1, read.shape[2]))
 
 
 def _over_steps(shares: Tensor, vectors: Tensor) -> Tensor:

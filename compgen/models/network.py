@@ -162,29 +162,39 @@ class Network(Trainable):
 
     # -- decoding -------------------------------------------------------------------------------------------------
 
-    def by_operand(self) -> tuple[Terms, Terms, Terms, Terms]:
+    def by_operand(self) -> tuple[Terms, Terms, Terms, Terms, Terms]:
         """The maps to gates and to queries, split by what they multiply.
 
         Returns:
-            weights (4H, E), (nA, E) of an embedding; biases (4H), (nA); weights (Z, 4H), (Z, nA) of the latent vector;
-            weights (F + H, 4H), (F + H, nA) of the state [fed, hidden]. Without input feeding F is 0.
+            biases (4H), (nA), and weights of an embedding (4H, E), (nA, E), of the latent vector (4H, Z), (nA, Z), of
+            the output fed back (4H, F), (nA, F), and of the hidden state (4H, H), (nA, H). Without input feeding F
+            is 0.
         """
         from_input, from_hidden, input_bias, hidden_bias = list(self.lstm.parameters())
         size, z = self.embedding.embedding_dim, self.latent
         token, latent, fed = torch.split(from_input, [size, z, from_input.shape[1] - size - z], dim=1)
-        latent, state = latent.t().contiguous(), torch.cat([fed, from_hidden], dim=1).t().contiguous()
-        gates = token, input_bias + hidden_bias, latent, state
+        gates = input_bias + hidden_bias, token, latent, fed, from_hidden
         if self.attention is None:
             nothing = from_input.new_zeros(0)
-            queries = nothing.reshape(0, size), nothing, nothing.reshape(z, 0), nothing.reshape(len(state), 0)
+            queries = nothing, *(nothing.reshape(0, some.shape[1]) for some in gates[1:])
         else:
             query = self.attention.query
             sizes = [self.hidden, size, z, query.weight.shape[1] - self.hidden - size - z]
             hidden, token, latent, fed = torch.split(query.weight, sizes, dim=1)
-            state = torch.cat([fed, hidden], dim=1).t().contiguous()
-            queries = token, query.bias, latent.t().contiguous(), state
-        weights, biases, latents, states = map(Terms, gates, queries)
-        return weights, biases, latents, states
+            queries = query.bias, token, latent, fed, hidden
+        biases, tokens, latents, feds, hiddens = map(Terms, gates, queries)
+        return biases, tokens, latents, feds, hiddens
+
+    def for_steps(self) -> tuple[Terms, Terms, Terms, Terms]:
+        """The same for one step after the other.
+
+        Returns:
+            biases, and weights of an embedding, as in `by_operand`; weights (Z, 4H), (Z, nA) of the latent vector;
+            weights (F + H, 4H), (F + H, nA) of the state [fed, hidden].
+        """
+        biases, tokens, latents, feds, hiddens = self.by_operand()
+        states = Terms(*(torch.cat(pair, dim=1).t().contiguous() for pair in zip(feds, hiddens, strict=True)))
+        return biases, tokens, Terms(*(weight.t().contiguous() for weight in latents)), states
 
     def advance(
         self, terms: Terms, weights: Terms, state: Recurrence, memory: Memory, notes: Notes, step: Tensor
@@ -193,7 +203,7 @@ class Network(Trainable):
 
         Args:
             terms: (B, 4H), (B, nA), what the token read and the latent vector add to gates and queries.
-            weights: (F + H, 4H), (F + H, nA), those of the state from `by_operand`.
+            weights: (F + H, 4H), (F + H, nA), those of the state from `for_steps`.
             state: what the step before has left; its `fed` after dropout.
             memory: from `recall`.
             notes: of tokens written, with L = 1.

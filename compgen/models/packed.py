@@ -67,14 +67,14 @@ def encode_packed(encoder: Encoder, embeddings: Tensor, tokens: Tensor, packing:
     """
     directions = [list(lstm.parameters()) for lstm in (encoder.forwards, encoder.backwards)]
     ways = [
-        (from_input.t(), input_bias + hidden_bias, from_hidden.t())
+        (from_input, input_bias + hidden_bias, from_hidden)
         for from_input, from_hidden, input_bias, hidden_bias in directions
     ]
     stacked = (torch.stack(each) for each in zip(*ways, strict=True))
-    given, bias, recurrent = map(sigmoids_first, stacked)  # (2, E, 4H), (2, 4H), (2, H, 4H)
+    given, bias, recurrent = (sigmoids_first(each, dim=1) for each in stacked)  # (2, 4H, E), (2, 4H), (2, 4H, H)
     read = torch.stack([tokens, tokens[packing.mirrored] + len(embeddings)])  # (2, N)
     with torch.autocast("cpu", enabled=False):  # in float32, whatever is around it
-        words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given)  # (2, V, 4H)
+        words = torch.baddbmm(bias.unsqueeze(1), embeddings.expand(2, -1, -1), given.transpose(1, 2))  # (2, V, 4H)
         gates = functional.embedding(read, words.flatten(0, 1))  # (2, N, 4H), in the order that each direction reads
         both: Tensor = _Packed.apply(gates, recurrent, packing)  # type: ignore[no-untyped-call]
     size = both.shape[1] // 2
@@ -149,20 +149,22 @@ class _Prepared(torch.autograd.Function):
 
 
 class _Packed(torch.autograd.Function):
-    """See the module; states of both directions side by side (N, 2H), in the order of the forward one."""
+    """See the module; states of both directions side by side (N, 2H), in the order of the forward one.
+
+    What is given to gates (2, N, 4H) is written over: they become the gates.
+    """
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, weights: Tensor, packing: Packing) -> Tensor:
         counts = packing.counts
-        given, weights = given.contiguous(), weights.contiguous()
-        directions, total, size = given.shape[0], given.shape[1], given.shape[2] // 4
-        gates = torch.empty_like(given)
+        gates, weights = given.contiguous(), weights.contiguous()
+        directions, total, size = gates.shape[0], gates.shape[1], gates.shape[2] // 4
         states, cells, tanhs = (gates.new_empty(directions, total, size) for _ in range(3))
-        if compiled.runs(given):
-            arrays = {"given": given, "weights": weights, "gates": gates, "states": states, "cells": cells}
-            _call("compgen_packed_forward", counts, arrays | {"tanhs": tanhs})
+        if compiled.runs(gates):
+            arrays = {"weights": weights, "gates": gates, "states": states, "cells": cells, "tanhs": tanhs}
+            _call("compgen_packed_forward", counts, arrays)
         else:
-            _forward(given, weights, counts, gates, states, cells, tanhs)
+            _forward(weights, counts, gates, states, cells, tanhs)
         ctx.save_for_backward(gates, states, cells, tanhs, weights, packing.before, packing.mirrored)
         ctx.counts = counts
         return torch.cat([states[0], states[1].index_select(0, packing.mirrored)], dim=1)
@@ -175,15 +177,14 @@ class _Packed(torch.autograd.Function):
         size = states.shape[2]
         d_states[0].copy_(of_both[:, :size])
         torch.index_select(of_both[:, size:], 0, mirrored, out=d_states[1])  # mirrored twice, a token is where it was
-        back = weights.transpose(1, 2).contiguous()
         if compiled.runs(gates):
-            arrays = {"gates": gates, "states": states, "cells": cells, "tanhs": tanhs, "back": back}
+            arrays = {"weights": weights, "gates": gates, "states": states, "cells": cells, "tanhs": tanhs}
             _call("compgen_packed_backward", ctx.counts, arrays | {"d_states": d_states, "d_gates": d_gates})
         else:
-            _backward(gates, cells, tanhs, back, ctx.counts, d_states, d_gates)
+            _backward(gates, cells, tanhs, weights, ctx.counts, d_states, d_gates)
         first = ctx.counts[0]
         pairs = zip(states, d_gates, strict=True)
-        d_weights = [product(some.index_select(0, before).t(), those[first:]) for some, those in pairs]
+        d_weights = [product(those[first:].t(), some.index_select(0, before)) for some, those in pairs]
         return d_gates, torch.stack(d_weights), None
 
 
@@ -193,9 +194,7 @@ def _call(function: str, counts: list[int], arrays: dict[str, Tensor]) -> None:
     compiled.call(function, compiled.Packed, numbers, arrays | {"counts": torch.tensor(counts)})
 
 
-def _forward(
-    given: Tensor, weights: Tensor, counts: list[int], gates: Tensor, states: Tensor, cells: Tensor, tanhs: Tensor
-) -> None:
+def _forward(weights: Tensor, counts: list[int], gates: Tensor, states: Tensor, cells: Tensor, tanhs: Tensor) -> None:
     """The loop in Python, which `cpp_runner/src/recurrence.cpp` has in C++."""
     directions, _, size = states.shape
     start, former = 0, slice(0, 0)
@@ -204,17 +203,15 @@ def _forward(
         former = slice(former.start, former.start + count)  # the same sequences at the step before
         now = gates[:, here]
         if step:
-            for w, sums, state, out in zip(weights, given[:, here], states[:, former], now, strict=True):
-                product(state, w, sums, out=out)
-        else:
-            now.copy_(given[:, here])
+            for w, sums, state in zip(weights, now, states[:, former], strict=True):
+                product(state, w.t(), sums, out=sums)
         past = cells[:, former] if step else gates.new_zeros(directions, count, size)
         cell.forward(now, past, cells[:, here], tanhs[:, here], states[:, here])
         start, former = start + count, here
 
 
 def _backward(
-    gates: Tensor, cells: Tensor, tanhs: Tensor, back: Tensor, counts: list[int], d_states: Tensor, d_gates: Tensor
+    gates: Tensor, cells: Tensor, tanhs: Tensor, weights: Tensor, counts: list[int], d_states: Tensor, d_gates: Tensor
 ) -> None:
     """The loop in Python, back, which `cpp_runner/src/recurrence.cpp` has in C++."""
     directions, end, size = d_states.shape
@@ -229,5 +226,5 @@ def _backward(
         cell.backward(gates[:, here], past, tanhs[:, here], d_states[:, here], d_cell[:, :count], now)
         if step:
             for direction in range(directions):
-                d_states[direction, former].add_(product(now[direction], back[direction]))
+                d_states[direction, former].add_(product(now[direction], weights[direction]))
         end = here.start

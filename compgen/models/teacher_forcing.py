@@ -74,7 +74,7 @@ def step_by_step(
     seen: Tensor,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The recurrence with input feeding; what does not depend on the state is computed for all steps at once."""
-    weights, biases, latent_weights, state_weights = network.by_operand()
+    biases, weights, latent_weights, state_weights = network.for_steps()
     given = terms_of(embedded, weights, biases)  # (B, L, 4H), (B, L, nA)
     if latent is not None:
         given = Terms(*(term + (latent @ w).unsqueeze(1) for term, w in zip(given, latent_weights, strict=True)))
@@ -111,17 +111,15 @@ def all_at_once(
     memory: Memory,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """What `step_by_step` computes, for a network without `own`, as one operation (see `compgen.models.fed_loop`)."""
-    dims = 0, 0, 1, 1  # along which the gates lie
-    weights, biases, latent_weights, state_weights = (
-        terms._replace(gates=sigmoids_first(terms.gates, dim))
-        for terms, dim in zip(network.by_operand(), dims, strict=True)
+    biases, weights, latents, feds, hiddens = (
+        terms._replace(gates=sigmoids_first(terms.gates, dim=0)) for terms in network.by_operand()
     )
     by_word = _by_word(network, inputs)
     given = terms_of(network.embedding.weight if by_word else embedded.transpose(0, 1), weights, biases)
     if by_word:
         given = Terms(*(F.embedding(network.shown[inputs.t()], each) for each in given))  # (L, B, 4H), (L, B, nA)
     if latent is not None:
-        given = Terms(*(term + latent @ w for term, w in zip(given, latent_weights, strict=True)))
+        given = Terms(*(term + latent @ w.t() for term, w in zip(given, latents, strict=True)))
     attention = network.attention
     assert attention is not None, "a network without memories has no feeding"
     rows, length = embedded.shape[:2]
@@ -130,7 +128,12 @@ def all_at_once(
         tables = [by_distance(table, length, memory.keys.shape[2]) for table in tables]
     states, u, scores = fed_loop(
         *given,
-        Weights(*state_weights, network.combine.weight, network.combine.bias),
+        Weights(
+            torch.cat([hiddens.gates, feds.gates], dim=1),
+            torch.cat([feds.queries, hiddens.queries], dim=1),
+            network.combine.weight,
+            network.combine.bias,
+        ),
         Attended(*memory, *tables),
         Dropped(*dropped(network, length, rows, embedded)),
         start,

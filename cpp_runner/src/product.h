@@ -137,12 +137,35 @@ template <class Real>
 class Right {
  public:
   Right() = default;
-  Right(const Real* matrix, std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
-    data_.assign(static_cast<std::size_t>(depth * rounded_up(columns, COLUMNS<Real>)), Real{0});
-    for (std::int64_t panel = 0; panel < columns; panel += COLUMNS<Real>) {
-      const std::int64_t width = std::min(COLUMNS<Real>, columns - panel);
-      for (std::int64_t k = 0; k < depth; ++k) {
-        std::copy_n(matrix + k * columns + panel, width, data_.data() + place(panel, k));
+  Right(const Real* matrix, std::int64_t depth, std::int64_t columns) : Right(depth, columns) {
+    for (std::int64_t panel = 0; panel < panels(); ++panel) put(panel, matrix);
+  }
+
+  // One whose panels are still to be put.
+  Right(std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
+    data_.assign(static_cast<std::size_t>(panels() * depth * COLUMNS<Real>), Real{0});
+  }
+
+  std::int64_t panels() const { return (columns_ + COLUMNS<Real> - 1) / COLUMNS<Real>; }
+
+  // Copies a panel of a matrix (K, N).
+  void put(std::int64_t panel, const Real* matrix) {
+    const std::int64_t first = panel * COLUMNS<Real>, width = std::min(COLUMNS<Real>, columns_ - first);
+    for (std::int64_t k = 0; k < depth_; ++k) {
+      std::copy_n(matrix + k * columns_ + first, width, data_.data() + place(first, k));
+    }
+  }
+
+  // The same of its transpose (N, K), a cache line of each row at a time.
+  void put_transposed(std::int64_t panel, const Real* matrix) {
+    const std::int64_t first = panel * COLUMNS<Real>, width = std::min(COLUMNS<Real>, columns_ - first);
+    constexpr std::int64_t LINE = 64 / sizeof(Real);
+    for (std::int64_t begin = 0, end = 0; begin < depth_; begin = end) {
+      end = std::min(depth_, begin + LINE - begin % LINE);  // DEPTH is so many lines
+      Real* const to = data_.data() + place(first, begin);
+      for (std::int64_t column = 0; column < width; ++column) {
+        const Real* const from = matrix + (first + column) * depth_;
+        for (std::int64_t k = begin; k < end; ++k) to[(k - begin) * COLUMNS<Real> + column] = from[k];
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <new>
 
@@ -53,6 +54,29 @@ void in_shares(std::int64_t rows, std::int64_t threads, const Work& work) {
   };
   GOMP_parallel([](void* of) { (*static_cast<decltype(some)*>(of))(); }, &some, static_cast<unsigned>(shares), 0);
   if (no_memory) throw std::bad_alloc();
+}
+
+// Weights (N, K). Transposed, they multiply rows of K numbers; as they are, rows of N numbers.
+struct Weights {
+  Factor* factor;
+  const float* matrix;
+  bool transposed;
+};
+
+// Copies weights into the order in which products read them; each thread copies some of their panels.
+void put(std::initializer_list<Weights> all, std::int64_t threads) {
+  std::int64_t total = 0;
+  for (const Weights& each : all) total += each.factor->panels();
+  in_shares(total, threads, [&](const Share& mine) {
+    std::int64_t first = 0;  // the number of the first panel of each
+    for (const Weights& each : all) {
+      const std::int64_t end = std::min(each.factor->panels(), mine.first + mine.rows - first);
+      for (std::int64_t panel = std::max<std::int64_t>(0, mine.first - first); panel < end; ++panel) {
+        each.transposed ? each.factor->put_transposed(panel, each.matrix) : each.factor->put(panel, each.matrix);
+      }
+      first += each.factor->panels();
+    }
+  });
 }
 
 // `out` (rows, columns of the factor) = or += from (rows, width) x factor.
@@ -137,10 +161,12 @@ struct Forward {
 
   explicit Forward(const compgen_fed_loop& all)
       : loop(all),
-        gates(all.w_gates, all.hidden + all.fed, 4 * all.hidden),
-        queries(all.w_queries, all.fed + all.hidden, all.memories * all.size),
-        output(all.to_output, all.hidden + all.memories * all.size, all.fed),
-        zeros(static_cast<std::size_t>(all.size)) {}
+        gates(all.hidden + all.fed, 4 * all.hidden),
+        queries(all.fed + all.hidden, all.memories * all.size),
+        output(all.hidden + all.memories * all.size, all.fed),
+        zeros(static_cast<std::size_t>(all.size)) {
+    put({{&gates, all.w_gates, true}, {&queries, all.w_queries, true}, {&output, all.w_combine, true}}, all.threads);
+  }
 
   void operator()(const Share& mine) const {
     Left<float> left;
@@ -152,7 +178,6 @@ struct Forward {
     const std::int64_t na = loop.memories * loop.size, begin = t * loop.rows + mine.first;
     float* const state = loop.states + mine.first * stride + t * both;  // [h, fed] of the step before, then of this one
     float* const gates_now = loop.gates + begin * 4 * h;
-    copy_rows(loop.given + begin * 4 * h, gates_now, mine.rows * 4 * h);
     multiply(left, state, mine.rows, both, stride, gates, gates_now, 4 * h, true);
     for (std::int64_t row = 0; row < mine.rows; ++row) {
       const std::int64_t at = (begin + row) * h;
@@ -160,7 +185,6 @@ struct Forward {
                 state + row * stride + both, h);
     }
     float* const asked = loop.asked + begin * na;
-    copy_rows(loop.queries + begin * na, asked, mine.rows * na);
     multiply(left, state + h, mine.rows, both, stride, queries, asked, na, true);
     if (loop.tanh) {
 #pragma GCC ivdep
@@ -212,10 +236,12 @@ struct Backward {
 
   explicit Backward(const compgen_fed_loop& all)
       : loop(all),
-        gates(all.gates_back, 4 * all.hidden, all.hidden + all.fed),
-        queries(all.queries_back, all.memories * all.size, all.fed + all.hidden),
-        output(all.w_combine, all.fed, all.hidden + all.memories * all.size),
-        zeros(static_cast<std::size_t>(all.size)) {}
+        gates(4 * all.hidden, all.hidden + all.fed),
+        queries(all.memories * all.size, all.fed + all.hidden),
+        output(all.fed, all.hidden + all.memories * all.size),
+        zeros(static_cast<std::size_t>(all.size)) {
+    put({{&gates, all.w_gates, false}, {&queries, all.w_queries, false}, {&output, all.w_combine, false}}, all.threads);
+  }
 
   void operator()(const Share& mine) const {
     Left<float> left;
@@ -289,12 +315,12 @@ struct Backward {
 // A direction of the encoder that reads no padding, from the first step to the last.
 void encode(const compgen_packed& all, std::int64_t direction) {
   const std::int64_t h = all.size;
-  const Factor weights(all.weights + direction * h * 4 * h, h, 4 * h);
+  Factor weights(h, 4 * h);
+  put({{&weights, all.weights + direction * 4 * h * h, true}}, 1);
   Left<float> left;
   float* const gates = all.gates + direction * all.total * 4 * h;
   const std::int64_t offset = direction * all.total * h;
   float *const states = all.states + offset, *const cells = all.cells + offset, *const tanhs = all.tanhs + offset;
-  copy_rows(all.given + direction * all.total * 4 * h, gates, all.total * 4 * h);
   for (std::int64_t step = 0, start = 0, former = 0; step < all.steps; former = start, start += all.counts[step++]) {
     const std::int64_t count = all.counts[step];
     if (step > 0) multiply(left, states + former * h, count, h, h, weights, gates + start * 4 * h, 4 * h, true);
@@ -307,7 +333,7 @@ void encode(const compgen_packed& all, std::int64_t direction) {
 
 void encode_back(const compgen_packed& all, std::int64_t direction) {
   const std::int64_t h = all.size, offset = direction * all.total * h;
-  const Factor back(all.back + direction * 4 * h * h, 4 * h, h);
+  const Factor back(all.weights + direction * 4 * h * h, 4 * h, h);
   Left<float> left;
   Aligned<float> d_cell(static_cast<std::size_t>(all.counts[0] * h));
   const float *const gates = all.gates + offset * 4, *const cells = all.cells + offset, *const tanhs = all.tanhs + offset;

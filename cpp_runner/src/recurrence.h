@@ -13,17 +13,17 @@ extern "C" {
 struct compgen_fed_loop {
   std::int64_t length, rows, hidden, fed, memories, size, tokens;  // L, B, H, F, n, A, T
   std::int64_t tanh, threads;
-  const float *given, *queries;                          // (L, B, 4H), (L, B, nA)
-  const float *w_gates, *w_queries, *to_output, *bias;   // (H + F, 4H), (F + H, nA), (H + nA, F), (F)
+  const float *w_gates, *w_queries, *w_combine, *bias;   // (4H, H + F), (nA, F + H), (F, H + nA), (F)
   const float *keys, *values;                            // (B, n, T, A)
   const std::uint8_t* inside;                            // (B, n, T)
   const float *position_keys, *position_values;          // (n, L - 1 + T, A)
   const float *keep_hidden, *keep_fed;                   // (L, B, H), (L, B, F)
   float* states;                                         // (B, L + 1, H + F), of which step -1 is given
-  float *gates, *cells, *squashed, *asked, *combined;    // (L, B, 4H), (L + 1, B, H), (L, B, H), (L, B, nA), (L, B, H + nA)
+  // (L, B, 4H), (L + 1, B, H), (L, B, H), (L, B, nA), (L, B, H + nA). Gates and queries are at first what does not depend
+  // on the state.
+  float *gates, *cells, *squashed, *asked, *combined;
   float *scores, *weights, *outputs;                     // (L, B, n, T) twice, (L, B, F)
   // Of the backward pass alone. What is d_outputs at first is the gradient from outside.
-  const float *gates_back, *queries_back, *w_combine;    // (4H, H + F), (nA, F + H), (F, H + nA)
   const float *of_states, *of_scores;                    // (L, B, H), (L, B, n, T)
   float *d_gates, *d_asked, *d_scores, *d_combined, *d_outputs;
   float *d_hidden, *d_cell, *d_fed;                      // (B, H), (B, H), (B, F), zeros
@@ -33,10 +33,9 @@ struct compgen_fed_loop {
 struct compgen_packed {
   std::int64_t total, size, steps, threads;  // N, H, T
   const std::int64_t* counts;                // (T)
-  const float *given, *weights;              // (2, N, 4H), (2, H, 4H)
-  float *gates, *states, *cells, *tanhs;     // (2, N, 4H), (2, N, H) three times
+  const float* weights;                      // (2, 4H, H)
+  float *gates, *states, *cells, *tanhs;     // (2, N, 4H), (2, N, H) three times; gates are at first what is given
   // Of the backward pass alone. What is d_states at first is the gradient from outside.
-  const float* back;                         // (2, 4H, H)
   float *d_states, *d_gates;
 };
 

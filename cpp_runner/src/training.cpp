@@ -27,7 +27,7 @@ using namespace compgen;
 
 namespace {
 
-constexpr int LAYOUT = 1;
+constexpr int LAYOUT = 2;
 
 Loops chosen_loops() {
   const std::string name = chosen_instructions();

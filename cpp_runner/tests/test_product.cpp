@@ -46,6 +46,17 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
     }
   }
   CHECK(out == expected);  // also between the rows, where nothing may be written
+  std::vector<Real> columns_of_b(b.size());
+  for (std::int64_t k = 0; k < depth; ++k) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      columns_of_b[static_cast<std::size_t>(column * depth + k)] = b[static_cast<std::size_t>(k * columns + column)];
+    }
+  }
+  Right<Real> transposed(depth, columns);
+  for (std::int64_t panel = 0; panel < transposed.panels(); ++panel) transposed.put_transposed(panel, columns_of_b.data());
+  std::vector<Real> again(out.size(), Real{-1});
+  transposed.product(left, again.data(), stride);
+  CHECK(again == expected);
   auto bias = matrix(columns);
   bias.resize(static_cast<std::size_t>(rounded_up(columns, COLUMNS<Real>)));
   right.product(left, out.data(), stride, bias.data(), true);
