@@ -108,11 +108,10 @@ class Geca(Augmenter[GecaOptions]):
         said += f"{report['pairs']:,} pairs of {counted(report['templates'], 'template')} and "
         said += counted(report["fragments"], "fragment")
         skipped = report["left_out_as_too_long"]
-        return said + (
-            f", {skipped:,} examples left out as longer than {self.tables.enumerator.corpus.longest} tokens"
-            if skipped
-            else ""
-        )
+        if skipped:
+            longest = self.tables.enumerator.corpus.longest
+            said += f", {counted(skipped, 'example')} left out as longer than {longest} tokens"
+        return said
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """Return the three training examples that license a sample (section 3, figure 1)."""
@@ -124,16 +123,17 @@ class Geca(Augmenter[GecaOptions]):
         hashes = [sample[name] for name in self.columns]
         try:
             return licence(Composer(self.tables, self.options, 0), *(int(one, 16) for one in hashes))
-        except (TypeError, ValueError):  # no hashes; or nothing licenses it
+        except (OverflowError, TypeError, ValueError):  # not hashes, or nothing licenses it
             raise UserError(f"geca: found {hashes!s:.60}, expected a sample of what it was fitted to") from None
 
 
 def _share(text: str | None) -> tuple[int, int]:
     """Parse the option `shard`, I/N, to a number from 0 and the number of shares."""
-    found = re.fullmatch(r"([0-9]+)/([0-9]+)", "1/1" if text is None else text)
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", "1/1" if text is None else text)
     number, count = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= count <= PARTITIONS:
-        raise UserError(f"--shard {text or repr(text)}: expected I/N with I from 1 to N, up to {PARTITIONS}: say 2/4")
+        said = f"{text or repr(text):.40}"
+        raise UserError(f"--shard {said}: expected I/N with I from 1 to N, up to {PARTITIONS}: say 2/4")
     return number - 1, count
 
 

@@ -39,31 +39,31 @@ from compgen.geca.tables import (
 from compgen.processors import cores
 from compgen.progress import Watch, unwatched
 
-EACH = 1 << 23  # rows, for which a process is worth the seconds that it takes to begin
-MOST = 16  # processes, unless they are asked for
-TRIED = 64  # examples, by which the number of rows is estimated
+EACH = 1 << 23  # rows that make another process worth the seconds of its start
+MOST = 16  # processes, unless a number is asked for
+TRIED = 64  # examples from which the number of rows is estimated
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # parameters of mallopt
-EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of a new example: 1.7 million of 28 tokens took 2.9 GB
+EXAMPLE_BYTES, TOKEN_BYTES = 1000, 30  # of a new example and each of its tokens: 1.7 million of 28 took 2.9 GB
 
 
 @dataclass
 class Share:
-    """What one of several processes does, or the only one."""
+    """The work of one process, the only one or one of several."""
 
     corpus: Corpus
     spans: Spans
     options: GecaOptions
-    most: int  # rows that it may hold
+    most: int  # rows that it may hold in memory
     salt: int = 0
-    folder: Path | None = None  # where several meet
-    share: tuple[int, int] = (0, 1)
+    folder: Path | None = None  # where several processes exchange rows
+    share: tuple[int, int] = (0, 1)  # its number from 0, and the number of shares
 
     def shares(self, processes: int) -> list["Share"]:
-        """Return the shares of several processes."""
+        """Return one share for each of several processes."""
         return [replace(self, share=(number, processes)) for number in range(processes)]
 
     def itself(self) -> "Share":
-        """Return this share: a copy of it works in another process."""
+        """Return this share: what the process calls that is to do it."""
         keep_freed_memory()
         return self
 
@@ -75,13 +75,14 @@ class Share:
 
     @cached_property
     def fragments(self) -> Store:
-        """The fragments that this share has met."""
+        """The fragments in this share's partitions of the rows."""
         return Store("fragment", self.most, self.folder and self.folder / "fragments", self.share)
 
     def enumerate(self, watch: Watch = unwatched) -> bool:
-        """Store the rows of its examples."""
+        """Store the rows of its examples; return True, which tells the process that waits that they can be read."""
         self.tables.enumerate(self.tables.batches(), watch)
-        return self.tables.store.meet()
+        self.tables.store.meet()
+        return True
 
     def find(self) -> tuple[pl.DataFrame, int, int]:
         """Return the licences in its partitions, and the numbers of pairs and templates there."""
@@ -147,7 +148,7 @@ def _together(corpus: Corpus, spans: Spans, options: GecaOptions, processes: int
 
 
 def _filled(tables: Tables, shares: list[Share], watch: Watch) -> Tables:
-    """Return tables with what all shares find, of which this process does the first."""
+    """Return tables with the licences and counts of all shares; this process does the first share."""
     own, *others = shares
     with copies([one.itself for one in others]) as team:
         team.call("enumerate")
@@ -181,10 +182,10 @@ def made_of(
 
 
 def _processes(corpus: Corpus, spans: Spans, options: GecaOptions) -> int:
-    """How many processes to use: those asked for, or as many as there are cores, rows and memory for.
+    """How many processes to use: as many as are asked for, or as many as there are cores, rows and memory for.
 
     Raises:
-        UserError: several are asked for, and one has to look at all.
+        UserError: several are asked for, with an option that only one process can honour.
     """
     if options.workers is not None and options.workers > 1 and options.reach is not None:
         raise UserError("GECA: --reach looks at all templates of a fragment, which takes one process: leave one out")

@@ -78,7 +78,10 @@ class Composer:
         return rows, evidence.select(pl.col("template").alias("host"), "fragment", "without")
 
     def _last(self, reach: int) -> pl.DataFrame:
-        """Return the key, `last`, of the last of the `reach` templates that a fragment is evidence for."""
+        """Return the key, `last`, of the last template that each fragment is evidence for, of those that reach so many.
+
+        A fragment is evidence for its first `reach` templates in the order of their keys.
+        """
         last = pl.DataFrame(schema={"fragment": pl.UInt64, "key": pl.List(pl.UInt64)})
         for frame in self.tables.store.partitions():
             linked = self._keyed(frame.join(self.licensed, on="fragment", how="semi"))
@@ -91,7 +94,7 @@ class Composer:
         return frame.with_columns(key=pl.Series(mix(frame["template"].to_numpy() ^ self.seed)))
 
     def _block(self, hosts: pl.DataFrame, rows: pl.DataFrame, evidence: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield new examples by some hosts: `template`, `host`, `key`."""
+        """Yield new examples (MADE) by some hosts, given by `template`, `host` and `key`."""
         rows = rows.join(hosts.select("template"), on="template", how="semi").sort("template", "example")
         self.tables.check(rows, self.tables.key)
         own = _Own(rows, self.tables.enumerator.packing)

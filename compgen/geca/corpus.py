@@ -17,7 +17,7 @@ USUAL, COVERED = 100, 0.9  # tokens of an example; share of the examples that ar
 
 
 def usual_longest(lengths: Ints) -> int:
-    """The most tokens of an example to recombine unless one is asked for: work grows with the square of its length."""
+    """Return the default of `longest`, which is limited because work grows with the square of an example's length."""
     return max(USUAL, int(np.quantile(lengths, COVERED, method="higher")))
 
 

@@ -10,8 +10,8 @@ scaled by how far the piece has moved to the left, so hashing takes time in prop
     hash(template) = sum over pieces of (prefix[end] - prefix[begin]) BASE^-moved
                    + sum over gaps of value(gap) BASE^(place - moved)
 
-An occurrence ends one piece and begins the next, so its part of both sums is known, but for how far what stands before
-it has moved all; see `Cuts`.
+An occurrence ends one piece and begins the next. What it adds to both sums is known in advance, but for a factor that
+depends on how far the occurrences before it have moved it; see `Cuts`.
 """
 
 from collections import deque
@@ -36,7 +36,10 @@ MAX_SPANS = 15  # of a fragment
 
 
 def ahead(hashed: Callable[[Ints], pl.DataFrame], chunks: Iterable[Ints]) -> Iterator[pl.DataFrame]:
-    """Yield `hashed` of each chunk, in order; as many threads as Polars has work on the next ones (numpy lets them)."""
+    """Yield `hashed` of each chunk, in order, while as many threads as Polars has work on the next ones.
+
+    They run at the same time because numpy releases Python's lock.
+    """
     threads = pl.thread_pool_size()
     waiting: deque[Future[pl.DataFrame]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -132,7 +135,7 @@ class Enumerator:
     def __init__(
         self, corpus: Corpus, spans: Spans, count: int, window: int | None, renumber: bool, salt: int = 0
     ) -> None:
-        """Fragments have up to `count` spans; `salt` selects the hash function, and no result depends on it.
+        """Prepare for fragments of up to `count` spans; `salt` selects the hash function, and no result depends on it.
 
         With `renumber`, a few of the reference's numberings are left out: where its search goes on too far to the right
         after replacing a longer span on the left. The composed examples are the same.
@@ -142,7 +145,7 @@ class Enumerator:
         if longest >= MAX_TOKENS or count > MAX_SPANS:
             raise UserError(f"GECA: expected examples of less than {MAX_TOKENS:,} tokens, and up to {MAX_SPANS} spans")
         self.packing = Packing.of(len(spans), count)
-        self.window = None if window is None else min(window, longest + MARKERS)  # beyond that nothing is to be seen
+        self.window = None if window is None else min(window, longest + MARKERS)  # no example reaches further
         numbers = np.arange(len(corpus.words) + count, dtype=np.uint64)
         self.values = mix(mix(numbers + np.uint64(salt * 2**32)) + BASE)  # of tokens, then of gaps
         lengths = np.diff(corpus.starts)
@@ -159,7 +162,7 @@ class Enumerator:
 
     @cached_property
     def entries(self) -> Entries:
-        """Those of all examples to recombine."""
+        """The entries of all examples to recombine."""
         return Entries.of(self.corpus, self.spans, self.corpus.short)
 
     def rows(self, examples: Ints) -> Iterator[pl.DataFrame]:

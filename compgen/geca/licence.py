@@ -16,8 +16,9 @@ def licence(composer: Composer, template: int, fragment: int) -> list[Shown]:
     """Return the example made of a template and a fragment, and three training examples that license it.
 
     The first has a fragment in a group, by another template than that of the third. The second has the new fragment in
-    the same group. The third lends its template; it has the fragment of the first (mode `reference` with windows: or
-    one in the same environment). Of several licences, the one whose examples come first is returned.
+    the same group. The third lends its template; it has the fragment of the first (in the mode `reference` with
+    windows, perhaps another fragment in the same environment). Of several licences, the one whose examples come first
+    is returned.
 
     Raises:
         ValueError: nothing licenses it.

@@ -11,7 +11,7 @@ from compgen.geca.corpus import SEPARATOR, Corpus
 from compgen.geca.enumeration import Enumerator, Occurrences
 from compgen.geca.spans import Entries, Spans
 
-KEPT = 1 << 23  # entries, which are found once
+KEPT = 1 << 23  # most entries of a corpus that are found once and kept
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def realise(enumerator: Enumerator, example: Ints, fragment: Hashes, filling: Ha
 def occurrences(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Occurrences:
     """Find the occurrences of each fragment's spans in its example."""
     corpus, spans, some = enumerator.corpus, enumerator.spans, np.unique(example)
-    most = 2 * len(some) > len(corpus.short)  # as rows in the order of a hash have them, part after part
+    most = 2 * len(some) > len(corpus.short)  # rows sorted by a hash are from all examples, in every part
     entries = enumerator.entries if most and few_entries(corpus, spans) else Entries.of(corpus, spans, some)
     cut = enumerator.packing.unpack(fragment)
     gaps, members = cut > 0, np.full(cut.shape, -1, dtype=np.int64)
@@ -74,7 +74,7 @@ def occurrences(enumerator: Enumerator, example: Ints, fragment: Hashes) -> Occu
 
 
 def few_entries(corpus: Corpus, spans: Spans) -> int:
-    """Return about how many entries the corpus has, if they are few enough to be kept; else 0."""
+    """Return an upper bound of the entries that the corpus has, if they are few enough to be kept; else 0."""
     entries = len(corpus.tokens) * len(spans.at)
     return entries if entries <= KEPT else 0
 

@@ -92,9 +92,9 @@ class Job:
         return hashlib.sha256(rows.to_numpy().tobytes()).hexdigest()
 
     def close(self) -> None:
-        """Delete the folder, by another name first: what cannot be deleted of it is then in no later run's way."""
+        """Delete the folder, renamed first: if some of it cannot be deleted, that is in no later run's way."""
         gone = beside(self.folder)
-        with suppress(OSError):  # it then stays whole, and the next run goes on with it
+        with suppress(OSError):  # if it cannot be renamed, it stays whole, and the next run goes on with it
             self.folder.rename(gone)
             remove(gone)
 

@@ -89,7 +89,7 @@ class Entries:
     count: Ints
     positions: Ints  # where occurrences begin in the corpus
     sides: NDArray[np.uint8]  # 1 if it occurs in the source, 2 in the target, 3 in both
-    start: Ints  # of the entries of its example
+    start: Ints  # the entries of its example are start .. stop - 1
     stop: Ints
 
     @classmethod
@@ -130,7 +130,7 @@ class Entries:
 
     @cached_property
     def _keys(self) -> tuple[Ints, Ints, int]:
-        """Example and span as one number, in order; the entries in that order; and how many spans a number tells."""
+        """Each entry's example * width + span, ascending; the entries in that order; and width."""
         width = int(self.span.max()) + 1
         keys = self.example * width + self.span
         order = np.argsort(keys)

@@ -59,7 +59,7 @@ def put(rows: pl.DataFrame, path: Path) -> None:
 
 
 def met_again(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return the rows that do not have their value of a column alone: by sorting, a fifth of `is_duplicated`'s time."""
+    """Return the rows whose value in a column occurs more than once; a sort takes a fifth of `is_duplicated`'s time."""
     values = np.sort(frame[column].to_numpy())
     again = values[1:][values[1:] == values[:-1]]
     return frame.filter(pl.col(column).is_in(pl.Series(again).unique().implode()))
@@ -71,7 +71,7 @@ class Store:
     def __init__(self, key: str, most: int, folder: Path | None = None, share: tuple[int, int] = (0, 1)) -> None:
         """Partition rows by the column `key`, a hash, and work on up to `most` rows in memory; more go to disk.
 
-        With `share` (i, n), store i of n writes its rows to a common `folder` and reads each n-th partition there.
+        With `share` (i, n), store i of n writes its rows to a common `folder` and reads every n-th partition there.
         """
         self.key, self.most, self.folder, self.share = key, most, folder, share
         self.waiting: list[pl.DataFrame] = []
@@ -98,11 +98,10 @@ class Store:
                     put(rows, self.folder / f"{number}-{self.share[0]}-{self.files}-{rows.height}.arrow")
         self.waiting, self.held, self.files = [], 0, self.files + 1
 
-    def meet(self) -> bool:
-        """Put rows where other shares read them, if there are others; then all that are asked for may be read."""
+    def meet(self) -> None:
+        """Put the rows where other shares read them, if there are others."""
         if self.share != (0, 1):
             self.spill()
-        return True
 
     def partitions(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, as many partitions at a time as memory may hold."""
@@ -132,7 +131,7 @@ class Store:
             yield pl.concat(map(read_again, together))
 
     def distinct(self) -> int:
-        """How many values the key has, in the partitions of this share."""
+        """Return how many different values the key has, in the partitions of this share."""
         return sum(frame[self.key].n_unique() for frame in self.partitions())
 
 
@@ -162,7 +161,7 @@ class Tables:
         folder: Path | None = None,
         share: tuple[int, int] = (0, 1),
     ) -> None:
-        """Without rows. `salt` is the enumerator's; `most`, `folder` and `share` are the store's."""
+        """Begin without rows. `salt` is passed to the enumerator; `most`, `folder` and `share` to the store."""
         reference = options.mode == "reference"
         self.options = options
         self.key = "template" if options.window is None else "environment"
@@ -209,11 +208,11 @@ class Tables:
     def check(self, frame: pl.DataFrame, key: str, met: bool = False) -> None:
         """Raise CollisionError unless rows with equal hashes have equal templates, and equal environments if `key`.
 
-        With `met`, each row has the `key` of another.
+        With `met`, it is known that each row has the same `key` as some other row.
         """
         for column in {"template", key}:
-            alone = column != key or not met
-            rows = (met_again(frame, column) if alone else frame).sort(column)
+            known = met and column == key
+            rows = (frame if known else met_again(frame, column)).sort(column)
             for start in range(0, rows.height, CHECKED):
                 # The first row of a part is compared with the last part's last.
                 part = rows[max(0, start - 1) : start + CHECKED]
@@ -233,12 +232,12 @@ class Tables:
 
 
 def rows_held(corpus: Corpus, spans: Spans, memory: int) -> int:
-    """How many rows a number of bytes may hold; none, or less, if they do not hold the corpus."""
+    """Return how many rows fit into a number of bytes, beside the corpus; 0 or less if even that does not fit."""
     return (memory - _fixed(corpus, spans)) // (ROW_BYTES * WORKING)
 
 
 def _fixed(corpus: Corpus, spans: Spans) -> int:
-    """The bytes that do not depend on the number of rows."""
+    """Return the bytes that are needed whatever the number of rows."""
     kept = ENTRY_BYTES * few_entries(corpus, spans)
     return corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + kept + 2**27
 
@@ -257,7 +256,7 @@ def memory_for(corpus: Corpus, spans: Spans, memory: int) -> Iterator[int]:
 
 
 def find_spans(corpus: Corpus, options: GecaOptions) -> Spans:
-    """Find the spans of a corpus; raise a UserError before, if that takes more than the memory that options allow."""
+    """Find the spans of a corpus; first raise UserError if that takes more memory than the options allow."""
     needed = FINDING * len(corpus.tokens)
     if options.bytes < needed:
         raise _too_little(options.bytes, needed)

@@ -47,6 +47,12 @@ def test_a_new_verb_is_put_where_others_stand():
     assert texts(made(data)) == {"dax twice -> DAX DAX", "dax left -> LEFT DAX"}
 
 
+def test_the_report_counts_one_example_left_out():
+    augmenter = Geca(longest=4).fit(pairs("dax -> D", "jog -> J", "jog left -> L J", "a b c -> A B"))
+    augmenter.sample()
+    assert augmenter.described().endswith(", 1 example left out as longer than 4 tokens")
+
+
 def test_a_new_noun_is_put_where_others_stand():
     data = sentences("the wug sang", "the cat sang", "a cat slept", "a cat ran")
     options = {"spans": 1, "window": 1}
@@ -224,6 +230,8 @@ def test_what_cannot_be_is_said():
         made(pairs("a -> b c", "a -> b"), longest=2)
     with pytest.raises(ExhaustedError, match="known"):
         made(pairs("a -> A", "b -> B"))
+    with pytest.raises(UserError, match=r"--shard 1/9{38}: expected I/N"):
+        Geca(shard="1/" + "9" * 5000).fit(pairs("a -> A", "b -> B"))
     with pytest.raises(UserError, match=r"expected 0\.\d\d GiB or more"):
         Geca(memory=0.01).fit(pairs("a -> A", "b -> B"))
     for options in (

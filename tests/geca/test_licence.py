@@ -3,6 +3,7 @@ from collections import namedtuple
 import pytest
 
 from compgen.data.examples import Dataset
+from compgen.errors import UserError
 from compgen.geca.augmenter import Geca
 from compgen.geca.compose import Composer
 from compgen.geca.licence import licence
@@ -73,3 +74,11 @@ def test_what_nothing_licenses_has_no_explanation():
     augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in PAIRS))
     with pytest.raises(ValueError, match="no licence"):
         licence(Composer(augmenter.tables, augmenter.options, 0), 1, 2)
+
+
+@pytest.mark.parametrize("template", ["-1", "f" * 20, "no hash", None])
+def test_what_is_no_sample_is_not_explained(template):
+    augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in PAIRS))
+    row = augmenter.sample().frame.row(0, named=True)
+    with pytest.raises(UserError, match="expected a sample of what it was fitted to"):
+        augmenter.explain(row | {"template": template})
