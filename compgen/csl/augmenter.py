@@ -12,7 +12,7 @@ from compgen.csl import smcalflow
 from compgen.csl.forests import first_uses, forests, lowest
 from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
-from compgen.csl.rules import Grammar, Rule, examples, refused
+from compgen.csl.rules import Grammar, Rule, check_examples, refused
 from compgen.csl.seeds import companions, exact_matches, inflections, names
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
@@ -115,12 +115,12 @@ class Csl(Augmenter[CslOptions]):
 
     @classmethod
     def refuses(cls, dataset: Dataset) -> str | None:
-        """An empty side, or a token that stands for something in rules."""
+        """Why the data cannot be learned from: an empty side, or a token that has a meaning in rules; else None."""
         return refused(dataset)
 
     @classmethod
     def attempt(cls, dataset: Dataset) -> None:
-        """Without learning probabilities, which says nothing of what can be derived."""
+        """Make an example without learning probabilities, which do not change what can be derived."""
         known = {repr(pair) for pair in dataset.pairs()}
         made = cls(uniform=True).fit(dataset).sample(TRIED).pairs()
         if known.issuperset(map(repr, made)):
@@ -143,7 +143,7 @@ class Csl(Augmenter[CslOptions]):
                 temporary.write_text(self.grammar.text(), "utf-8")
 
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
-        """Samples 0 to `count` - 1: sample i is a function of the grammar, its probabilities, the seed and i."""
+        """Draw samples 0 to `count` - 1; sample i is a function of the grammar, its probabilities, the seed and i."""
         assert self.trained is not None and count is not None, "fitted, and `usual` says how many"
         return self.trained.sampler().sample(count, seed, watch=lambda done: watch("sample", done / count, "")).frame
 
@@ -157,7 +157,7 @@ class Csl(Augmenter[CslOptions]):
         return found
 
     def warnings(self) -> list[str]:
-        """That no unlabelled source has a parse, so that they change nothing."""
+        """Warn if no unlabelled source has a parse: then they change nothing."""
         if self._parsed is None or self._parsed[0]:
             return []
         return [
@@ -174,7 +174,7 @@ class Csl(Augmenter[CslOptions]):
         return f"{super().in_words()}; {self.report()['rules']:,} rules"
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
-        """The rules of a derivation, the lowest, from the top; below each a training example that has it, too.
+        """Return the rules of a sample's lowest derivation, from the top, each with a training example that has it.
 
         Raises:
             UserError: nothing was fitted, this is no row of samples, or the grammar does not derive it.
@@ -196,7 +196,7 @@ class Csl(Augmenter[CslOptions]):
         return shown
 
     def _used(self) -> dict[int, int]:
-        """The row of the first training example that has each rule, if they are known."""
+        """Return the row of the first training example that has each rule; nothing before `fit` has ended."""
         if self._uses is None and self.grammar is not None and self.dataset is not None:
             self._uses = first_uses(forests(self.grammar, self.grammar.alphabet.examples(self.dataset)))
         return self._uses or {}
@@ -287,12 +287,11 @@ class Csl(Augmenter[CslOptions]):
 
 def _check_targets(dataset: Dataset, targets: TargetGrammar) -> None:
     """Raise DataError unless all targets of a dataset are derivable from a target grammar."""
-    alphabet, rules = examples(dataset)
-    checker = targets.checker(alphabet)
-    distinct = dict.fromkeys(rule.target for rule in rules)
-    wrong = [target for target in distinct if not checker.derives(target)]
+    check_examples(dataset)
+    distinct = [*dict.fromkeys(tuple(target) for _, target in dataset.pairs())]
+    wrong = [target for target, derived in zip(distinct, targets.derives(distinct), strict=True) if not derived]
     if wrong:
-        some = "; ".join(" ".join(alphabet.decode(target)) for target in wrong[:3]) + ("; ..." if wrong[3:] else "")
+        some = "; ".join(map(" ".join, wrong[:3])) + ("; ..." if wrong[3:] else "")
         raise DataError(
             f"{len(wrong):,} of {len(distinct):,} targets are not derivable from the target grammar: {some}"
         )

@@ -14,8 +14,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from compgen.csl.rules import NONTERMINAL, Rule, is_nonterminal, nonterminals, template
 
-_FEW = 8  # set bits of a long number that are quicker found one by one than by writing it down
-_MILE = 128  # tokens; recursion must not go deeper by many times as much
+_FEW = 8  # set bits; of so few, each is found faster by arithmetic than in the number written down
+_MILE = 128  # tokens; parts are looked at in steps of this length, so that recursion is never deep
 Cell = TypeVar("Cell", bound=Collection[object])
 
 
@@ -76,12 +76,16 @@ class Chart(ABC, Generic[Cell]):
     """
 
     def __init__(self, unit_limit: int, steps: int = sys.maxsize) -> None:
-        """Stack up to `unit_limit` unit rules on each other; 0 where there are none. `take` allows so many steps."""
+        """Stack up to `unit_limit` unit rules (0 where there are none); all cells together may `take` `steps`."""
         self._unit_limit, self._steps = unit_limit, steps
         self._cells: dict[str, Cell] = {}
 
     def take(self, steps: int) -> None:
-        """Raise TooManyStepsError if there are not as many steps left for all cells; the C++ runner counts alike."""
+        """Take some of the steps that are left for all cells; the C++ runner counts alike.
+
+        Raises:
+            TooManyStepsError: there are not so many.
+        """
         self._steps -= steps
         if self._steps < 0:
             raise TooManyStepsError

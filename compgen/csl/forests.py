@@ -45,7 +45,7 @@ def forests(grammar: Grammar, examples: Iterable[Rule], unit_limit: int = 1) -> 
 
 
 def lowest(forests: Forests) -> list[list[int]]:
-    """One derivation of each place of forests: the lowest, then the one of fewest nodes; its rules in preorder."""
+    """Return the rules, in preorder, of one derivation of each place: of the lowest ones, one with the fewest nodes."""
     best: list[tuple[int, int, list[int]]] = []
     for members in forests.members:  # a place comes after those below it
         found = []
@@ -59,7 +59,7 @@ def lowest(forests: Forests) -> list[list[int]]:
 
 
 def first_uses(forests: Forests) -> dict[int, int]:
-    """The first example that each rule derives a part of, by the rule's number."""
+    """Return the first example that each rule derives a part of, by the rule's number."""
     uses, known = dict[int, int](), set[int]()
     for example, root in enumerate(forests.roots):
         todo = [root] if root >= 0 else []

@@ -13,13 +13,13 @@ and each finds a_max for its share of the rules.
 
 import functools
 import gc
+import math
 import multiprocessing
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
-from math import fsum
 from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict
@@ -37,9 +37,9 @@ from compgen.processors import cores
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 
 _MOST_REMOVED = 10  # candidates for R_remove, besides r itself
-_EACH = 2_000  # examples, for which a process is worth the second that it takes to begin
-_ENDS = 3  # tokens by which rules are shared out
-_MOST_PROCESSES = 8  # beyond, each does little but what all do
+_EACH = 2_000  # examples that make another process worth the second of its start
+_ENDS = 3  # last tokens of a source, by which rules are divided among processes
+_MOST_PROCESSES = 8  # of more, each would do little besides what all have to do
 _LEAST = {"max_nonterminals": 1, "partitions": 1}
 
 
@@ -52,9 +52,9 @@ class Options(Unification):
     partitions: the number of parts in which examples are added, those with the shortest sources first.
     steps: the most steps for each part.
     repetitions: whether to keep examples that are in the data more than once.
-    quirks: the reference's restrictions, in UNIFY, and in the walk over new rules, largest gain in size first. It stops
-        when the gain in size is at most the best gain in all, as if penalties could only grow. But removed rules take
-        theirs along.
+    quirks: whether to search as the reference does: UNIFY is restricted, and new rules are tried from the largest gain
+        in size on, until the gain in size is at most the best total gain so far. That may miss better rules, because
+        removed rules take their penalties with them.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -70,8 +70,8 @@ class Options(Unification):
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < _LEAST.get(name, 0):
-                raise ConfigError(f"{name}: found {value}, expected {_LEAST.get(name, 0)} or more")
+            if not _LEAST.get(name, 0) <= value < math.inf:  # nor NaN
+                raise ConfigError(f"{name}: found {value}, expected {_LEAST.get(name, 0)} or more, and finite")
         if self.max_nonterminals > MOST:
             raise ConfigError(f"max_nonterminals: found {self.max_nonterminals}, expected {MOST} or fewer")
 
@@ -128,7 +128,7 @@ def induce(
 
 
 def _processes(examples: int) -> int:
-    """How many processes are worth while; one where this is one of several already."""
+    """Return how many processes are worth their start; 1 if this process is one of several itself."""
     if multiprocessing.parent_process() is not None:
         return 1
     return max(1, min(cores(), examples // _EACH, _MOST_PROCESSES))
@@ -194,7 +194,7 @@ class Induction:
         targets: TargetGrammar | None = None,
         share: tuple[int, int] = (0, 1),
     ) -> None:
-        """Begin with seed rules. Of `share`, a number and how many shares there are, are the rules to choose for."""
+        """Begin with seed rules. With `share` (i, n), `choose` looks at share i of n of the rules, counted from 0."""
         self._share, self._shares = share
         self._options = options
         self._key = functools.cache(alphabet.key)
@@ -260,8 +260,8 @@ class Induction:
         for gain, removed, new in self._by_size(rule):
             if self._options.quirks and gain <= best_gain:
                 break
-            # fsum is exact, so that the order of a set does not decide between equal gains.
-            gain = fsum([gain, *map(objective.penalty, removed), -objective.penalty(new)])
+            # math.fsum is exact, so that the order of a set does not decide between equal gains.
+            gain = math.fsum([gain, *map(objective.penalty, removed), -objective.penalty(new)])
             if gain > best_gain:
                 best, best_gain = Action(removed, new), gain
         return best
@@ -272,7 +272,7 @@ class Induction:
         found = []
         for new in self._candidates(rule):
             removed = self._removed_by(new) | {rule}
-            found.append((fsum([*map(size, removed), -size(new)]), removed, new))
+            found.append((math.fsum([*map(size, removed), -size(new)]), removed, new))
         return sorted(found, key=lambda one: (-one[0], self._key(one[2])))
 
     def _candidates(self, rule: Rule) -> set[Rule]:

@@ -1,6 +1,5 @@
 """How CSL is run, as configurations say: `csl_scan`, `csl_cogs`, `csl_geoquery`, `csl_smcalflow` as published."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,7 +11,8 @@ from compgen.csl.sampling import Drawing
 from compgen.errors import ConfigError
 from compgen.runtime.manifest import MOST_UNITS
 
-UNITS = 1  # unit rules on top of each other in parsing, where no training says how many
+UNITS = 1  # unit rules that parsing stacks, where no training says how many
+FASTEST = 1000.0  # learning rate; one that is far larger overflows
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Training:
 
     Attributes:
         states: S, latent states; one does not tell one slot from another.
-        rate: of learning.
+        rate: the learning rate.
         steps: updates.
-        unit_limit: unit rules on top of each other.
-        starts: how often training begins anew from random tables; the most probable result is kept.
+        unit_limit: how many unit rules may be stacked.
+        starts: how often training begins anew from random tables; the result with the lowest loss is kept.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -38,10 +38,10 @@ class Training:
     def __post_init__(self) -> None:
         """Raise ConfigError where a number is out of range."""
         counts = self.states >= 1 and self.starts >= 1 and self.steps >= 0 and 0 <= self.unit_limit <= MOST_UNITS
-        if not (counts and 0 < self.rate < math.inf):
+        if not (counts and 0 < self.rate <= FASTEST):
             raise ConfigError(
                 f"training of a grammar: found {self}, expected states and starts >= 1, unit_limit <= {MOST_UNITS}, "
-                "none below 0"
+                f"a rate above 0 and <= {FASTEST:g}, none below 0"
             )
 
 

@@ -83,7 +83,7 @@ def names(dataset: Dataset) -> Grammar:
 
 
 def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Counter[str], _Terms]:
-    """In how many places each phrase is that sides share; each function; and each phrase in a term without others."""
+    """Count the phrases that sides share, the functions, and the phrases in each term that has no other term inside."""
     unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
     phrases, terms, with_phrase = Counter[str](), Counter[str](), _Terms()
     for pair in pairs:
@@ -97,7 +97,7 @@ def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Co
 
 
 def _for_phrases(phrases: Counter[str], terms: Counter[str], with_phrase: _Terms) -> set[str]:
-    """The functions that are there for phrases."""
+    """Return the functions that are there for phrases; see `names`."""
     inside = defaultdict[str, Counter[str]](Counter)  # by function: in how many of its terms each phrase is
     for (function, phrase, _), count in with_phrase.items():
         inside[function][phrase] += count
@@ -109,7 +109,7 @@ def _for_phrases(phrases: Counter[str], terms: Counter[str], with_phrase: _Terms
 
 
 def _terms(target: str, opening: set[str], closing: set[str]) -> Iterator[str]:
-    """The terms f ( ... ) of a target."""
+    """Yield the terms f ( ... ) of a target."""
     opened: list[int] = []
     for place, letter in enumerate(target):
         if letter in opening:

@@ -143,7 +143,7 @@ def _check_ends(places: Mapping[TargetRule, str]) -> None:
 
 
 Types = tuple[tuple[str, str], ...]  # nonterminals of a rule's target, ascending, each with a name
-Names = set[tuple[str, Types]]  # what a span can be, and then what its own nonterminals are
+Names = set[tuple[str, Types]]  # names that a span can have, each with names of the span's own nonterminals
 
 
 class Checker:
@@ -239,10 +239,11 @@ class _Spans(Chart[Names]):
 
 
 class _Work:
-    """How much work is left for one part of a target; the C++ runner counts alike.
+    """The steps that are left for one part of a target; the C++ runner counts alike.
 
-    There are as many ways to cut it as choices of the places between a rule's nonterminals, and as many results as
-    names to the power of nonterminals; of grammars that are used, some 150. A file may say more than can be tried.
+    A part can be cut in as many ways as there are choices of the places between a rule's nonterminals, and has up to
+    as many results as names to the power of nonterminals. Grammars in use need some 150 steps, but that of a file may
+    need more than can be taken.
     """
 
     def __init__(self, spans: _Spans, steps: int) -> None:
@@ -254,7 +255,7 @@ class _Work:
         return self._spans.cell(span)
 
     def take(self, steps: int) -> None:
-        """Raise DataError if there are not as many steps left for this part; or as `_Spans.take`."""
+        """Take some of the steps that are left; raise DataError if this part has not so many, or as `_Spans.take`."""
         self._spans.take(steps)
         self._left -= steps
         if self._left < 0:
@@ -262,7 +263,7 @@ class _Work:
 
 
 def _together(cells: Iterable[Names], kinds: Iterable[str], work: _Work) -> set[Types]:
-    """Return what the nonterminals within some cells are if the cells have the names `kinds`."""
+    """Return all names that the nonterminals inside of some cells can have if the cells have the names `kinds`."""
     found: set[Types] = {()}
     for cell, kind in zip(cells, kinds, strict=True):
         below = {types for name, types in cell if name == kind}

@@ -20,8 +20,7 @@ from compgen.runtime.manifest import GrammarSettings
 class TrainedGrammar:
     """Rules, their scores, perhaps a grammar of well-formed targets, and how derivations are drawn.
 
-    `unit_limit` is how many unit rules parsing puts on top of each other; `copying` lets it copy tokens that no rule
-    reads.
+    `unit_limit` is how many unit rules parsing may stack; `copying` lets it copy tokens that no rule reads.
     """
 
     grammar: Grammar
@@ -33,7 +32,7 @@ class TrainedGrammar:
 
     @classmethod
     def of(cls, rules: str, targets: str, scores: Mapping[str, Any], settings: Mapping[str, Any]) -> "TrainedGrammar":
-        """From rules and target rules as text (no target rules are no target grammar), tables of scores, and settings.
+        """Build it from rules and target rules as text (empty: no target grammar), tables of scores, and settings.
 
         Raises:
             DataError: they are no such things, or do not fit together.
@@ -83,10 +82,10 @@ class TrainedGrammar:
         }
 
     def sampler(self, temperature: float | None = None) -> Sampler:
-        """What draws pairs, at another temperature perhaps.
+        """Return what draws pairs, at its own temperature or another.
 
         Raises:
-            ExhaustedError: no derivation ends in time.
+            ExhaustedError: no derivation ends within the depth.
             UserError: a temperature that is not above 0.
         """
         drawing = self.drawing if temperature is None else replace(self.drawing, temperature=temperature)
@@ -95,5 +94,5 @@ class TrainedGrammar:
         return Sampler(self.grammar, drawing.depth, weights, self.targets, drawing.longest)
 
     def parser(self) -> ViterbiParser:
-        """What finds the target of a source's best derivation."""
+        """Return what finds the target of a source's best derivation."""
         return ViterbiParser(self.grammar, self.scores.log_probs(), self.unit_limit, self.targets, self.copying)

@@ -78,10 +78,7 @@ class Composer:
         return rows, evidence.select(pl.col("template").alias("host"), "fragment", "without")
 
     def _last(self, reach: int) -> pl.DataFrame:
-        """Return the key, `last`, of the last template that each fragment is evidence for, of those that reach so many.
-
-        A fragment is evidence for its first `reach` templates in the order of their keys.
-        """
+        """Return `last`, the `reach`-th smallest key of the templates that have a fragment, where there are so many."""
         last = pl.DataFrame(schema={"fragment": pl.UInt64, "key": pl.List(pl.UInt64)})
         for frame in self.tables.store.partitions():
             linked = self._keyed(frame.join(self.licensed, on="fragment", how="semi"))

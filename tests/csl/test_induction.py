@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import os
 import subprocess
@@ -203,6 +204,8 @@ def test_quirks_matter():
         ({"steps": -1}, "steps"),
         ({"terminal_size": -1}, "terminal_size"),
         ({"target_given_source": -0.5}, "target_given_source"),
+        ({"source_given_target": math.nan}, "source_given_target: found nan, expected 0 or more, and finite"),
+        ({"terminal_size": math.inf}, "terminal_size"),
     ],
 )
 def test_impossible_options(change, message):

@@ -174,6 +174,8 @@ def test_what_cannot_be_learned_or_parsed():
         learn(grammar, [Rule(grammar.alphabet.encode(["walk"]), "x")], Training(steps=1))
     with pytest.raises(ConfigError, match="states and starts >= 1"):
         Training(states=0)
+    with pytest.raises(ConfigError, match="a rate above 0 and <= 1000"):
+        Training(rate=1e38)  # PyTorch's Adam has no such number
     parser = ViterbiParser(grammar, random_log_probs(grammar))
     assert parser.parse(["fly"]) is None and parser.parse([]) is None
     with pytest.raises(ValueError, match="shape"):
