@@ -89,7 +89,7 @@ class Request:
 
 
 class Opened:
-    """What `open_model` opens. A copy of what runs from a bundle, in another process too, opens that bundle again."""
+    """A model that `open_model` opened. If it runs from a bundle, copying or unpickling it opens that bundle again."""
 
     opening: "tuple[Path, str, Runtime, str] | None" = None  # of `open_model`; None for what can be copied itself
 
@@ -227,24 +227,24 @@ def open_model(path: Path, ability: str, runtime: Runtime, identity: str | None 
 
 
 def _told(opened: Any, trained_on: Mapping[str, Any], identify: Callable[[], str]) -> Any:
-    """Tell a predictor what it was trained on, and how its identity is found."""
+    """Return the opened model; a predictor is told what it was trained on, and how its identity is computed."""
     if hasattr(opened, "trained_on"):
         opened.trained_on, opened.identify = trained_on, identify
     return opened
 
 
 def _state(path: Path) -> State:
-    """What tells, without reading them, whether a file or the files of a folder are still those that they were."""
+    """Return what shows that a file, or a file of a folder, was changed, without reading it."""
     files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
     found = ((one.name, one.stat()) for one in files)
     return [(name, status.st_size, status.st_mtime_ns) for name, status in found]
 
 
 def _identity(path: Path, opened: State) -> str:
-    """The SHA-256 of what training wrote: of a file, or of the names and sums of a folder's files.
+    """Return the SHA-256 of what training wrote: of a file, or of the names and SHA-256s of a folder's files.
 
     Raises:
-        UserError: it is gone, or no longer in the state in which it was opened.
+        UserError: it is gone, or was changed after it was opened.
     """
     try:
         now = _state(path)

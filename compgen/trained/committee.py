@@ -3,8 +3,8 @@
     for each source: let each member propose its best targets
         rank what was proposed by its mean log-probability over all members
 
-Trainings that differ in their seed alone, or in the synthetic examples they were given, err on different sources: that
-is what a committee gains by. Members need not be of one architecture, nor know the same tokens. Where decoding averages
+A committee gains because trainings that differ only in their seed, or in their synthetic examples, err on different
+sources. Members need not be of one architecture, nor know the same tokens. Where decoding averages
 distributions token by token, members must share a vocabulary; here what one of them would write is to be proposed by
 some member, which loses little, as members mostly propose the right target if any does.
 """
@@ -70,7 +70,12 @@ class Committee(Predictor):
         self, dataset: Dataset, batch: int = 256, watch: Callable[[int], None] | None = None
     ) -> NDArray[np.float64]:
         """The mean of the members' losses; see `Predictor`. A pretrained member's are in nats a piece."""
-        found: NDArray[np.float64] = np.mean([one.losses(dataset, batch, watch) for one in self.members], axis=0)
+        count = len(self.members)
+        parts = [
+            one.losses(dataset, batch, _part_of(watch, number * len(dataset), count))
+            for number, one in enumerate(self.members)
+        ]
+        found: NDArray[np.float64] = np.mean(parts, axis=0)
         return found
 
     def log_probs(self, dataset: Dataset, batch: int = 256) -> NDArray[np.float64]:
@@ -91,3 +96,8 @@ class Committee(Predictor):
             for remark in member.remarks(sources)
         )
         return [*dict.fromkeys(remarks)]
+
+
+def _part_of(watch: Callable[[int], None] | None, before: int, members: int) -> Callable[[int], None] | None:
+    """Return what a member tells how many examples it has done; of all that members do, `before` is done already."""
+    return None if watch is None else lambda done: watch((before + done) // members)

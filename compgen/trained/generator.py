@@ -27,7 +27,7 @@ Pairs = Iterable[tuple[Sequence[str], Sequence[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """Which samples a stream has, and how they are drawn.
+    """Options that say which samples a stream has, and how they are drawn.
 
     Attributes:
         seed: names the stream.
@@ -136,7 +136,7 @@ class Generator:
         return Dataset(pl.DataFrame(sides).with_columns(split=pl.lit(TRAIN)))
 
     def memory(self, dataset: "Dataset") -> list[str]:
-        """That a score on these examples is no test, as far as they are among those it was trained on."""
+        """Return a remark that a score on these examples measures memory, if it was trained on some of them."""
         vocabulary, learnt = self.vocabulary, self.training.pairs
         pairs = [pair for pair in dataset.pairs() if all(map(vocabulary.knows, pair))]
         count = sum((tuple(vocabulary.encode(a)), tuple(vocabulary.encode(b))) in learnt for a, b in pairs)
@@ -366,9 +366,9 @@ def _checked(temperature: tuple[float, float] | None) -> tuple[float, float] | N
     if temperature is None:
         return None
     try:
-        first, second = temperature
-    except (ValueError, TypeError) as error:
-        raise UserError(f"temperature {temperature}: expected two, of the two halves") from error
+        first, second = map(float, temperature)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise UserError(f"temperature {temperature!r:.60}: expected two numbers, of the two halves") from error
     try:
         return warm(first), warm(second)
     except ValueError as error:

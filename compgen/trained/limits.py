@@ -1,4 +1,4 @@
-"""What sampling and predicting take, on the command line and in Python: bounds of numbers, and lists of tokens."""
+"""Checks of what sampling and predicting are given: bounds of numbers, and lists of tokens."""
 
 from collections.abc import Iterable, Sequence
 
@@ -35,7 +35,7 @@ def require_limits(**numbers: int) -> None:
 
 
 def token_lists(sources: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Sources as lists, of whatever kind they are; UserError for one that is a string, or has what is no token."""
+    """Return sources, of any kind of sequence, as lists; raise UserError for one that is not made of string tokens."""
     found = []
     for source in sources:
         if isinstance(source, str):

@@ -1,4 +1,4 @@
-"""A generator's bundle that the C++ runner answers by: direct inference and parsing, with the answers of Python."""
+"""A generator's bundle that answers in the C++ runner, by direct inference or parsing, with the answers of Python."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -17,7 +17,7 @@ from compgen.trained.architectures import Opened, Request
 class NativeGenerator(Opened):
     """A network with prototypes; see `GeneratorModel`. It draws by `cgen sample --runtime native` alone.
 
-    Each call starts the runner, which opens the bundle, once: so ask for many answers at a time.
+    Each call starts the runner anew, which opens the bundle: ask for many answers at a time.
 
     Raises:
         UserError: there is no C++ runner.
@@ -26,7 +26,7 @@ class NativeGenerator(Opened):
     method = "recombine"
     threaded = True
     backend = None
-    bundle: Path | None = None  # none that ONNX Runtime is to run
+    bundle: Path | None = None  # it does not run in ONNX Runtime
 
     def __init__(self, bundle: Bundle, threads: int) -> None:
         assert bundle.pool is not None, "a generator has a pool"
@@ -91,6 +91,6 @@ class NativeGrammar(NativeGenerator):
         return [[tokens.get(word, word) for word in line["target"]] for line in lines]
 
     def _free(self, sources: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Words that nobody has, for tokens that no line can hold. No rule has these, but they may be copied."""
+        """Yield words that occur nowhere else, for tokens that no line can hold: no rule has them, but a copy may."""
         taken = {*self.vocabulary, *self.files.text(TARGET_RULES).split(), *(token for one in sources for token in one)}
         return (word for word in map("word{}".format, count()) if word not in taken)

@@ -12,11 +12,11 @@ from compgen.trained.predictor import StepwisePredictor
 if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
-TOGETHER = 64  # most rows that a thread decodes at a time: more leave the cache
+TOGETHER = 64  # most rows that a thread decodes at a time: more do not fit the cache
 
 
 class NativePredictor(StepwisePredictor):
-    """Each call starts the runner, which opens the bundle, once: so ask for many answers at a time.
+    """Each call starts the runner anew, which opens the bundle: ask for many answers at a time.
 
     Raises:
         UserError: there is no C++ runner.

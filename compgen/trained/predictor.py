@@ -38,12 +38,12 @@ class Predictor(Opened, ABC):
     """
 
     trained_on: Mapping[str, Any] = MappingProxyType({})
-    unscored: str = ""  # why it scores nothing that is given, if it does not
-    identify: Callable[[], str] = str  # what finds `identity`: files of a pretrained model take seconds to read
+    unscored: str = ""  # why it cannot score given targets; empty if it can
+    identify: Callable[[], str] = str  # computes `identity`, when asked: a pretrained model takes seconds to read
 
     @cached_property
     def identity(self) -> str:
-        """The SHA-256 of its files, as a generator's; empty if it was not opened from any."""
+        """The SHA-256 of its files, as of a generator; empty if it was not opened from files."""
         return self.identify()
 
     @staticmethod
@@ -97,36 +97,36 @@ class Predictor(Opened, ABC):
     def losses(
         self, dataset: "Dataset", batch: int = 256, watch: Callable[[int], None] | None = None
     ) -> NDArray[np.float64]:
-        """How improbable each example's target is given its source: nats a token, the end of the target counted as one.
+        """Return the mean negative log-probability, in nats a token, of each example's target given its source: (N).
 
-        `watch` hears how many examples are done.
+        The end of the target counts as a token. `watch` is called with the number of examples that are done.
         """
 
     def log_probs(self, dataset: "Dataset", batch: int = 256) -> NDArray[np.float64]:
-        """The log-probability in nats of each example's whole target given its source, the end of the target included.
+        """Return the log-probability, in nats, of each example's whole target and its end given its source: (N).
 
-        This compares targets, and predictors; `losses` are means over tokens, or over what else a predictor writes by.
+        It compares targets and predictors, while `losses` are means over whatever units a predictor writes.
         """
         return -self.losses(dataset, batch) * [len(target) + 1 for _, target in dataset.pairs()]
 
     @abstractmethod
     def remarks(self, sources: Sequence[Sequence[str]]) -> list[str]:
-        """What it cannot read of these sources, in a sentence each."""
+        """Return what it cannot read of these sources, in a sentence each."""
 
     def learnt_from(self, dataset: "Dataset") -> bool:
-        """Whether these are the examples that it was trained on, all of them and no others, as far as is known."""
+        """Return whether it is known that these are the examples it was trained on, all of them and no others."""
         known = self.trained_on.get(EXAMPLES)
         return known is not None and known == dataset.digest()
 
     def memory(self, dataset: "Dataset") -> list[str]:
-        """That a score on these examples is no test, if they are what it was trained on."""
+        """Return a remark that a score on these examples measures memory, if they are what it was trained on."""
         learnt = self.learnt_from(dataset)
         return ["these are the examples it was trained on: the score measures memory"] if learnt else []
 
     def evaluate(
         self, dataset: "Dataset | str | Path", beam: int = 1, execute: str | None = None, *, split: str | None = "test"
     ) -> "Scores":
-        """Exact match and token F1 on all examples of `dataset`, and by `execute` the share that executes.
+        """Return exact match and token F1 on all examples of `dataset`, and with `execute` the share that executes.
 
         Of several splits only `split` is looked at; all of them if it is None. A dataset may be named, as a file too.
 

@@ -62,7 +62,7 @@ class PretrainedPredictor(Predictor):
     def _mean_nats(
         self, reads: "Ids", writes: "Ids", batch: int, watch: Callable[[int], None] | None
     ) -> NDArray[np.float64]:
-        """How improbable each target is given its source: nats a piece, the end symbol counted as one."""
+        """Return the mean negative log-probability, in nats a piece, of each target and its end symbol: (N)."""
         from compgen.runtime.predict import by_length
 
         found, done = np.zeros(len(writes)), 0

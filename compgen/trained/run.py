@@ -22,13 +22,13 @@ from compgen.trained.generator import Generator
 
 @dataclass(frozen=True)
 class End:
-    """The result of a run; counts and seconds include the parts before interruptions.
+    """The result of a run; counts and seconds include those of the run that it resumes.
 
     Attributes:
         written: the number of samples.
         stopped: what ended it early, though there are samples: an interruption, or that no more can be had.
         signals: those that interrupted it.
-        alone: by votes, how many of the samples have a source that was drawn once.
+        alone: after a vote, how many samples have a source that was drawn only once.
     """
 
     counts: Counts

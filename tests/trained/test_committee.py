@@ -58,6 +58,18 @@ def test_losses_are_the_mean_and_remarks_are_said_once():
     assert Committee(members, ["a", "b", "c"]).remarks([["x"]]) == ["a: odd", "b: odd"]
 
 
+def test_progress_is_that_of_all_members_together():
+    class Told(Member):
+        def losses(self, dataset, batch=256, watch=None):
+            for done in range(batch, len(dataset) + batch, batch):
+                watch(min(done, len(dataset)))
+            return super().losses(dataset)
+
+    data, heard = compgen.Dataset.from_pairs([(["x"], ["a"])] * 4), []
+    Committee([Told({"a": -1.0})] * 2).losses(data, 2, heard.append)
+    assert heard == [1, 2, 3, 4]
+
+
 def test_members_that_count_otherwise_are_ranked_by_whole_targets():
     """A pretrained member's losses are a piece, not a token, which says nothing of how probable a target is."""
 

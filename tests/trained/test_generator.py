@@ -6,6 +6,7 @@ import pytest
 import compgen
 from compgen.api import Generator, Predictor
 from compgen.errors import Remark, UserError
+from compgen.trained.generator import SamplingOptions
 from compgen.trained.limits import ADDRESSES, LIMITS
 from tests.export.tiny import exported
 
@@ -86,6 +87,12 @@ def test_options_that_exclude_each_other_are_refused_as_on_the_command_line():
     for wrong in ({"beam": 2, "workers": 2}, {"novelty": "pair"}, {"rarity": 0.5}, {"ngram": 2}):
         with pytest.raises(UserError, match=r"leave out workers or beam|the filter"):
             generator.sample(1, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [1.0, (1.0,), "ab", (None, 1.0), (10**400, 1.0)])
+def test_a_temperature_is_two_numbers(wrong):
+    with pytest.raises(UserError, match="expected two numbers, of the two halves"):
+        SamplingOptions(temperature=wrong)
 
 
 def test_the_last_address_can_be_drawn():
