@@ -21,8 +21,8 @@ LIBRARY = "libcompgen-training.so"
 LAYOUT = 2  # of the structures below; those of `cpp_runner/src/recurrence.h` are the same
 BUILT = Path(__file__).parents[2] / "build" / "cpp" / LIBRARY  # where `make training` and `make runner` put it
 INSTALLED = Path(sysconfig.get_path("data")) / "lib" / LIBRARY  # where pip puts it
-NO_SUCH_INSTRUCTIONS = 2  # what a function returns
-NAMED = "COMPGEN_TRAINING"  # another one; `none` for the loops in Python
+NO_SUCH_INSTRUCTIONS = 2  # returned by a function for an unknown COMPGEN_INSTRUCTIONS
+NAMED = "COMPGEN_TRAINING"  # environment variable: the path of another library, or `none` for the loops in Python
 
 
 def _fields(numbers: str, arrays: str) -> list[tuple[str, type]]:
@@ -48,10 +48,10 @@ class Packed(ctypes.Structure):
 
 @cache
 def library(named: str) -> ctypes.CDLL | None:
-    """The library of a path, or of where it is usually if that is empty; None if it is not there, or for `none`.
+    """Return the library at a path, or in the usual places if that is empty; None if it is not there, or for `none`.
 
     Raises:
-        UserError: a path is named, and no library of this version is there.
+        UserError: a path is named, and there is no library of this version.
     """
     places = [Path(named)] if named else [BUILT, INSTALLED]
     path = next((place for place in places if place.is_file()), None)
@@ -72,7 +72,7 @@ def library(named: str) -> ctypes.CDLL | None:
 
 
 def runs(x: Tensor) -> bool:
-    """Whether the loops over tensors like `x` are compiled ones."""
+    """Return whether the compiled loops run on tensors like `x`."""
     found = library(os.environ.get(NAMED, ""))
     return found is not None and x.dtype == torch.float32 and x.device.type == "cpu"
 
@@ -80,10 +80,10 @@ def runs(x: Tensor) -> bool:
 def call(
     function: str, kind: type[ctypes.Structure], numbers: Mapping[str, int], arrays: Mapping[str, Tensor | None]
 ) -> None:
-    """Call a loop on arrays, which lie by rows; those that it writes to belong to nobody else.
+    """Call a loop on contiguous arrays; those that it writes to share no memory with others.
 
     Raises:
-        MemoryError: there is no memory for it, or no thread.
+        MemoryError: no memory or no thread is left for it.
         UserError: COMPGEN_INSTRUCTIONS names an instruction set that the library or the processor does not have.
     """
     found = library(os.environ.get(NAMED, ""))

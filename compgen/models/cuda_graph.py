@@ -1,5 +1,6 @@
 """The whole sampling loop in PyTorch, for a GPU: a step is recorded once as a CUDA graph and then replayed."""
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from compgen.runtime.backend import STEP_INPUTS, Floats, Ints, Latent, StepOutpu
 
 STRIDE = 8  # steps between two looks at whether all rows have ended, each of which waits for the GPU
 WARM_UP = 3  # steps before recording, in which libraries choose their kernels
+_REPLAYING = threading.Lock()
 
 
 def latent_of(network: Network) -> Latent | None:
@@ -23,7 +25,7 @@ def latent_of(network: Network) -> Latent | None:
 class TorchLoop:
     """A network's sampling loop; every replay reads and writes state tensors at fixed addresses.
 
-    On a CPU the step is called, not replayed.
+    So one thread samples at a time, and others wait for it. On a CPU the step is called, not replayed.
     """
 
     def __init__(self, network: Network, device: str, name: str = "the checkpoint") -> None:
@@ -42,13 +44,15 @@ class TorchLoop:
         first = np.zeros((uniforms.shape[1], self.network.carried), dtype=self.dtype)
         if latent is not None:
             first[:, self.network.output : self.network.output + latent.shape[1]] = latent
-        self._begin(*map(torch.from_numpy, (memory_tokens, uniforms, temperature, first)))
-        state, length = self._state, len(uniforms)
-        for step in range(length):
-            self._replay()
-            if step % STRIDE == STRIDE - 1 and bool(state["done"].all()):
-                break
-        return state["written"].cpu().numpy(), state["log_prob"].cpu().numpy()
+        with _REPLAYING:
+            self._begin(*map(torch.from_numpy, (memory_tokens, uniforms, temperature, first)))
+            state, length = self._state, len(uniforms)
+            for step in range(length):
+                self._replay()
+                if step % STRIDE == STRIDE - 1 and bool(state["done"].all()):
+                    break
+            tokens, log_prob = (state[name].to("cpu", copy=True) for name in ("written", "log_prob"))
+        return tokens.numpy(), log_prob.numpy()
 
     def _begin(self, *given: Tensor) -> None:
         """Set the state to that before the first step; new tensors, and a new recording, where a size has changed."""

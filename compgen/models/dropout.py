@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Dropout that takes a fraction of the time of PyTorch's on a CPU, where that draws a number of 32 bits for each.
+    """Dropout in a fraction of the time of PyTorch's, which on a CPU draws 32 random bits for each number, not 8.
 
     The share is rounded to 1 / 256, and what is kept is scaled by the rounded share.
     """

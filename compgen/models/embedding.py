@@ -14,7 +14,7 @@ def draw(weights: Tensor, deviation: float = 1.0) -> None:
 
 
 class Embedding(nn.Embedding):
-    """PyTorch's, by `draw`."""
+    """PyTorch's embedding, whose first weights are drawn by `draw`."""
 
     def reset_parameters(self) -> None:
         """Draw normal numbers, as PyTorch does."""

@@ -26,7 +26,7 @@ _OPERATIONS: Any = torch.ops.mkldnn
 
 
 def _available() -> bool:
-    """Whether this PyTorch has the operation, with the arguments that are known here, and it multiplies."""
+    """Return whether this PyTorch has the operation, with the arguments used here, and it gives right results."""
     if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     x, weight, more = torch.ones(2, 3), torch.full((4, 3), 2.0), torch.ones(2, 4)
@@ -63,7 +63,7 @@ def product(x: Tensor, weights: Tensor, plus: Tensor | None = None, out: Tensor 
 
 
 def exact(x: Tensor) -> Tensor:
-    """A tensor of a CPU in float32 if it is in bfloat16, to be computed with where more digits are needed."""
+    """Return a CPU's tensor of bfloat16 in float32, for what needs more digits, and any other tensor as it is."""
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
 
 

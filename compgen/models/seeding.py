@@ -14,7 +14,7 @@ def seed_torch(seed: int) -> None:
 
 
 def keeps_random_state() -> ContextDecorator:
-    """Return a decorator: what a function draws on the CPU leaves its caller's random numbers as they were."""
+    """Return a decorator that puts the CPU's random state back as it was before the function drew from it."""
     return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
 
 
@@ -23,14 +23,15 @@ _DRAWING = threading.RLock()
 
 @contextmanager
 def draws_alone() -> Iterator[None]:
-    """Keep the random state as above, for one thread at a time: all threads of a process draw from one stream.
+    """Put the random state back in the end, and let one thread at a time draw.
 
-    A second thread waits for the first, so that what each draws depends on its seed alone.
+    All threads of a process draw from one stream. A second thread waits for the first, so that what each draws depends
+    on its seed alone.
     """
     with _DRAWING, torch.random.fork_rng(devices=[]):
         yield
 
 
 def torch_stream(seed: int) -> torch.Generator:
-    """Return a generator apart from those: the initial scores of a grammar's rules."""
+    """Return a generator of its own, for the initial scores of a grammar's rules."""
     return torch.Generator().manual_seed(seed)

@@ -12,11 +12,14 @@ from typing import Any
 from compgen.errors import DataError
 
 NAMES = {"<": "lb", ">": "rb", "~": "sim"}  # as in Qiu et al. (2022)
-NAMESAKES = 100  # how many tokens may share a word before their numbers
+NAMESAKES = 100  # tokens, at most, whose words differ only in the number at the end
 
 
 class Spelling:
-    """Tokens as words that a tokenizer keeps; `words` holds the tokens whose word is not the token itself."""
+    """Writes tokens as words that a tokenizer keeps unchanged.
+
+    `words` has the word of each token that is not written as itself.
+    """
 
     def __init__(self, tokenizer: Any, words: Mapping[str, str]) -> None:
         self.tokenizer, self.words = tokenizer, dict(words)

@@ -1,5 +1,7 @@
 """Drawing by a whole loop gives the draws of continuous batching, and a generator uses it where it has one."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,20 @@ def test_a_loop_gives_the_draws_of_continuous_batching(loop, changes):
     assert {d.finished for d in found} == {True, False}
     with pytest.raises(BundleError, match="outside the vocabulary"):
         list(loop_draws(LOOPS[loop](changes), checkpoint.pool, **asked, vocabulary=4))
+
+
+def test_threads_draw_one_after_the_other_by_the_loop_of_a_gpu():
+    """Its state is at fixed addresses, which another thread would write over."""
+    checkpoint = make()
+    loop = TorchLoop(checkpoint.network, "cpu")
+
+    def tokens(seed):
+        asked = {"seed": seed, "start": 0, "stop": 200, "max_length": 9, "temperature": (1.0, 1.0)}
+        return [draw.tokens for draw in loop_draws(loop, checkpoint.pool, **asked, vocabulary=99, rows=50)]
+
+    expected = [tokens(seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(tokens, range(3))) == expected
 
 
 def test_a_generator_with_a_loop_draws_by_it(monkeypatch):
