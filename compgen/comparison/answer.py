@@ -165,7 +165,8 @@ def by_length(test: Dataset, found: Sequence[Answers]) -> list[Group]:
         high = edges[at + 1] - 1 if at + 2 < len(edges) else edges[-1]
         if at + 1 < len(edges) or len(edges) == 1:
             label = f"{low}" if low == high else f"{low} to {high}"
-            groups.append(_group(f"{label} tokens", (lengths >= low) & (lengths <= high), found))
+            unit = "token" if label == "1" else "tokens"
+            groups.append(_group(f"{label} {unit}", (lengths >= low) & (lengths <= high), found))
     return groups
 
 
@@ -185,9 +186,9 @@ def by_template(train: Dataset, test: Dataset, found: Sequence[Answers]) -> list
     return [group for group in groups if group.examples]
 
 
-def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
-    ends = ["", *tokens, ""]
-    return set(pairwise(ends))
+def _pairs(tokens: Sequence[str]) -> set[tuple[str | None, str | None]]:
+    """Return all two tokens in a row; None stands before the first and behind the last."""
+    return set(pairwise([None, *tokens, None]))
 
 
 def _group(label: str, rows: NDArray[np.bool_], found: Sequence[Answers]) -> Group:

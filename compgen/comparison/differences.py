@@ -16,7 +16,7 @@ CONTEXT = 6  # tokens kept before and after what differs, where a text is too lo
 
 
 class Piece(NamedTuple):
-    """Tokens in a row. `kind` is `same`, `new` (differs), `gone` (was replaced) or `cut` (says what is not shown)."""
+    """Tokens in a row. `kind` is `same`, `new` (differs), `gone` (was replaced) or `cut` (notes what is left out)."""
 
     text: str
     kind: str

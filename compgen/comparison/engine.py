@@ -43,7 +43,7 @@ class _Process(SpawnProcess):
     """A fresh process that does not import the caller's script, which may call `compare` wherever it is imported."""
 
     def start(self) -> None:
-        """Begin it, while the script's module has neither name nor file."""
+        """Start it while the script's module seems to have neither name nor file, so that it imports none."""
         main = sys.modules["__main__"].__dict__
         known: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
         main.pop("__file__", None)
@@ -55,7 +55,7 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Starts such processes, and remembers them: others of the caller's are not ours to end."""
+    """Starts such processes, and lists them: only these are ended, not others that the caller started."""
 
     def __init__(self) -> None:
         super().__init__()

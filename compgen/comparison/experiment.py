@@ -83,7 +83,7 @@ class Experiment(Running):
         return Step(f"train-{system.slug}-{carving}-{seed}-{updates}", "trial", given)
 
     def asked(self, method: str, carving: int | str, share: int) -> int:
-        """How many examples a method is asked for: on a carving, once as many as the largest system needs."""
+        """How many examples a method is asked for: on a carving, once for all, as many as its largest system needs."""
         if carving == FULL:
             return share
         return System((method,), max(TIMES)).share(self.sizes[str(carving)])
@@ -131,7 +131,7 @@ class Experiment(Running):
     def next_updates(self) -> tuple[list[dict[str, Any]], list[Step], str]:
         """The learning curve so far, and the training of its next point, or why there is none.
 
-        What it goes by is in the results of the curve alone, so that it is the same after an interruption.
+        This depends on the results of the curve alone, so that it is the same after an interruption.
         """
         updates, points = FIRST_UPDATES, list[dict[str, Any]]()
         while True:
@@ -149,7 +149,7 @@ class Experiment(Running):
             updates *= 2
 
     def capacity(self, points: Sequence[dict[str, Any]]) -> float:
-        """The seconds of processes that there are for trials, without those of the learning curve."""
+        """The seconds for trials, of all processes together, that the learning curve leaves."""
         curve: float = sum(point["per_update"] * point["updates"] for point in points)
         return self.workers.count * ((1 - FOR_AUGMENTING) * SPARE * self.seconds - curve)
 
@@ -161,7 +161,7 @@ class Experiment(Running):
 
     @property
     def planned(self) -> dict[str, Any]:
-        """What is written of the plan: beside it, the learning curve and why it ended."""
+        """The plan as it is written down, with the learning curve and why that ended."""
         return self.decided("plan", self.curve)
 
     # -- 2. and 3. trials -----------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Experiment(Running):
         return systems
 
     def round(self, systems: Sequence[System], number: int) -> None:
-        """Train the predictor on systems, in the round of some number; and in all rounds before that they lack."""
+        """Train the predictor on systems in round `number`, and in the rounds before in which they were not trained."""
         rounds = {earlier: self.carving(earlier) for earlier in range(number + 1)}
 
         def trials() -> list[Step]:
@@ -218,7 +218,7 @@ class Experiment(Running):
         self.train([step for carving in {*rounds.values()} for step in self.makes(systems, carving)], trials)
 
     def carving(self, number: int) -> int:
-        """The carving of the round of some number."""
+        """The carving of round `number`."""
         return number % sum(name != FULL for name in self.sizes)
 
     def results(self, system: System) -> list[dict[str, Any]]:
@@ -366,7 +366,7 @@ class Experiment(Running):
         return found
 
     def final(self, tested: Collection[System]) -> System:
-        """The choice, of which all predictors were trained; a method may make nothing of all training examples."""
+        """The choice; or the bare data, if the chosen methods made nothing of all training examples."""
         return self.choice if self.choice in tested else BARE_SYSTEM
 
     def together(self, tested: dict[System, int]) -> Step | None:

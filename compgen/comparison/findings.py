@@ -37,7 +37,7 @@ class Findings:
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
     def result(self, name: str, command: str, minutes: float) -> Result:
-        """All of it; files are written on the way."""
+        """Return the whole result, and write the files that it names."""
         found = [self.answers(system, seeds) for system, seeds in self.seeds.items()]
         by_system = {one.system: one for one in found}
         examples = {system: self.examples(system) for system in self.seeds}

@@ -22,6 +22,7 @@ RESULT, REPORT = "compare.json", "report.html"
 CLAIM = "comparison.json"  # says what a folder is for, from the beginning, and is locked while a comparison runs
 SHOWN = 20  # examples of a kind on the page
 EDGE = 5  # percent of a plot's width left free on either side
+LARGEST = 1e15  # number of a file; what is computed of such numbers is finite
 
 
 def read(folder: Path) -> Result:
@@ -33,7 +34,7 @@ def read(folder: Path) -> Result:
     path = Path(folder) / RESULT
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        found = json.loads(text, parse_float=_finite, parse_int=lambda one: int(_finite(one)), parse_constant=_finite)
     except (FileNotFoundError, NotADirectoryError):
         if (Path(folder) / CLAIM).is_file():
             raise DataError(
@@ -59,8 +60,8 @@ def read(folder: Path) -> Result:
 def _finite(text: str) -> float:
     """A number of a file; raises ValueError for NaN and what is too large, which have no place in a plot."""
     number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {text}")
+    if not abs(number) <= LARGEST:  # nor NaN
+        raise ValueError(f"the number {text:.40}")
     return number
 
 

@@ -27,8 +27,8 @@ class Running:
         workers: what steps run in.
         say: is told what each step has found.
         clock: in seconds.
-        began: by the clock, as if never interrupted; None until it is asked for.
-        decisions: what the folder's files of decisions hold, each read once, as none changes.
+        began: by the clock, less the seconds of runs before; None until it is asked for.
+        decisions: the content of the folder's files of decisions; none changes once it is written.
     """
 
     folder: Path

@@ -7,7 +7,7 @@ from compgen.comparison.result import BARE, CONTROL
 MOST = 20_000  # synthetic examples of a system
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class System:
     """The training examples, and `times` as many synthetic ones, equally many by each method. No method: bare data."""
 

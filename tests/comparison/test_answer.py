@@ -144,3 +144,15 @@ def test_groups_and_changed_examples():
     mended, broken = changed(test, bare, chosen)
     assert [one.source for one in mended] == ["a b"] and [one.source for one in broken] == ["a"]
     assert (mended[0].bare, mended[0].chosen) == ("x", "A B C")
+
+
+def test_an_empty_token_is_not_the_end_of_a_target():
+    train = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["", "B"])])
+    test = Dataset.from_pairs([(["a"], ["A", ""])])
+    (group,) = by_template(train, test, [])
+    assert group.label == "target has new pairs of tokens"
+
+
+def test_a_length_of_one_token_is_said_in_the_singular():
+    test = Dataset.from_pairs([(["a"] * length, ["A"]) for length in (1, 2, 2, 3)])
+    assert [group.label for group in by_length(test, [])] == ["1 token", "2 to 3 tokens"]

@@ -263,6 +263,8 @@ def test_the_report_is_written_beside_its_result(result, tmp_path):
         ("[" * 100_000, "found no JSON"),
         ('{"seconds": NaN}', "found no JSON: the number NaN"),
         ('{"seconds": 1e999}', "found no JSON: the number 1e999"),
+        ('{"seconds": -1e308}', "found no JSON: the number -1e308"),  # a plot to 1e308 would be infinitely wide
+        ('{"seconds": 1' + "0" * 400 + "}", "found no JSON: the number 1000"),
         ('{"answer": "\\ud800"}', "the file: Invalid JSON"),
         ("[]", "the file: Input should be"),
         ('{"version": 2}', "version 2, expected 1"),
