@@ -256,8 +256,8 @@ class Findings:
             "report.html": "this page",
             "compare.json": "all figures",
             "data/full.parquet": "the training examples",
+            "data/test.parquet": "the test part",
         }
-        files["data/test.parquet"] = "the test part"
         train, recipe, commands = "data/full.parquet", self.experiment.recipe, list[str]()
         augmented = None
         if self.choice.methods:

@@ -192,16 +192,17 @@ def model_file(folder: Path, system: str, carving: int | str, seed: int, updates
 
 def test(folder: Path, system: str, seed: int, updates: int) -> dict[str, Any]:
     """Answer the test part by a predictor that was trained on all training examples."""
-    tested = read_dataset(folder / "data" / "test.parquet")
-    model = Predictor.load(model_file(folder, system, FULL, seed, updates), threads=1)
-    return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
+    return _answers(folder, Predictor.load(model_file(folder, system, FULL, seed, updates), threads=1))
 
 
 def together(folder: Path, system: str, seeds: int, updates: int) -> dict[str, Any]:
     """Answer the test part by a system's predictors of all seeds together."""
-    tested = read_dataset(folder / "data" / "test.parquet")
     files = [model_file(folder, system, FULL, seed, updates) for seed in range(seeds)]
-    model = Committee([Predictor.load(file, threads=1) for file in files])
+    return _answers(folder, Committee([Predictor.load(file, threads=1) for file in files]))
+
+
+def _answers(folder: Path, model: Predictor) -> dict[str, Any]:
+    tested = read_dataset(folder / "data" / "test.parquet")
     return {"answers": model.predict(tested.frame["source"].to_list(), unknown=True)}
 
 

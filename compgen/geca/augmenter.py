@@ -87,12 +87,11 @@ class Geca(Augmenter[GecaOptions]):
 
     def facts(self) -> dict[str, Any]:
         """Return the sizes of the tables."""
-        facts: dict[str, Any] = {}
-        if self.tables is not None:
-            tables = self.tables
-            facts = {"pairs": tables.pairs, "templates": tables.templates, "fragments": tables.fragments}
-            facts["left_out_as_too_long"] = tables.enumerator.corpus.skipped
-        return facts
+        if self.tables is None:
+            return {}
+        tables = self.tables
+        facts = {"pairs": tables.pairs, "templates": tables.templates, "fragments": tables.fragments}
+        return facts | {"left_out_as_too_long": tables.enumerator.corpus.skipped}
 
     def no_more(self) -> str:
         """Return why fewer examples were made than asked for."""

@@ -15,7 +15,7 @@ from compgen.processors import processors
 from compgen.runtime.backend import Backend, Loop
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
-from compgen.runtime.manifest import SCRIPT, STEP_WEIGHTS
+from compgen.runtime.manifest import SCRIPT
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, as_sources
 from compgen.sampling.batching import Draw, draws
@@ -36,7 +36,7 @@ from compgen.trained.architectures import (
 from compgen.trained.native_generator import NativeGenerator
 from compgen.trained.native_predictor import NativePredictor
 from compgen.trained.predictor import Predictor, StepwisePredictor
-from compgen.trained.replay import answered, drawn, native_runners, providers
+from compgen.trained.replay import answered, drawn, native_runners, native_steps, providers
 
 if TYPE_CHECKING:
     from compgen.models.config import NetworkConfig
@@ -148,8 +148,7 @@ class RecurrentArchitecture(Architecture):
         for name in where:
             runners[f"onnx step, {name}"] = partial(self._by_step, bundle, Runtime(provider=name))
             runners[f"onnx loop, {name}"] = partial(_by_loop, bundle, name)
-        steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
-        in_cpp, missing = native_runners(bundle, {f"C++ {step}": {"--step": step} for step in steps})
+        in_cpp, missing = native_runners(bundle, native_steps(bundle))
         runners, notes = runners | in_cpp, notes + missing
         if SCRIPT not in bundle.files:
             notes.append("TorchScript: the bundle has none")

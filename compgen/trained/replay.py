@@ -8,6 +8,7 @@ from compgen.runtime import device
 from compgen.runtime.backend import Decoder
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
+from compgen.runtime.manifest import STEP_WEIGHTS
 from compgen.runtime.predict import greedy
 from compgen.sampling import native
 from compgen.sampling.batching import Draw
@@ -47,6 +48,12 @@ def native_runners(bundle: Bundle, options: Mapping[str, Mapping[str, object]]) 
     except UserError:
         return {}, ["the C++ runner: there is none; `make runner` builds it"]
     return {name: partial(_by_native, bundle, given) for name, given in options.items()}, []
+
+
+def native_steps(bundle: Bundle) -> dict[str, dict[str, str]]:
+    """Return the options of the C++ runner by each of a network's steps that it has: its own, and the graph's."""
+    steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
+    return {f"C++ {step}": {"--step": step} for step in steps}
 
 
 def _by_native(bundle: Bundle, options: Mapping[str, object]) -> Runner:

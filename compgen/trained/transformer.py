@@ -8,11 +8,10 @@ from compgen.data.unimorph import is_tag
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import UserError
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import STEP_WEIGHTS
 from compgen.trained.architectures import PREDICTOR, Architecture, Runner, Runners, Runtime, torch_device
 from compgen.trained.native_predictor import NativePredictor
 from compgen.trained.predictor import StepwisePredictor
-from compgen.trained.replay import answered, native_runners, providers
+from compgen.trained.replay import answered, native_runners, native_steps, providers
 
 if TYPE_CHECKING:
     from compgen.models.config import TransformerNetwork
@@ -46,8 +45,7 @@ class TransformerArchitecture(Architecture):
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
         where, notes = providers(bundle, runtime.provider)
         runners: Runners = {f"onnx, {name}": partial(_by_onnx, bundle, name) for name in where}
-        steps = ["own", "graph"] if STEP_WEIGHTS in bundle.files else ["graph"]
-        in_cpp, missing = native_runners(bundle, {f"C++ {step}": {"--step": step} for step in steps})
+        in_cpp, missing = native_runners(bundle, native_steps(bundle))
         return runners | in_cpp, notes + missing
 
     def configuration(self, values: dict[str, Any]) -> "TransformerNetwork":
