@@ -13,7 +13,7 @@ from compgen.geca.arrays import Tokens
 
 BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, ## between source and target, </s>; no span contains one
 MARKERS = 3
-USUAL, COVERED = 100, 0.9  # tokens of an example; share of the examples that are not left out unasked
+USUAL, COVERED = 100, 0.9  # default of `longest`: so many tokens, or what this share of the examples needs
 
 
 def usual_longest(lengths: Ints) -> int:

@@ -34,18 +34,21 @@ class TorchBackend:
 
     @torch.inference_mode()
     def encode(self, tokens: Ints) -> tuple[Floats, Floats, Floats]:
+        """See `Backend`."""
         with torch_threads(self.threads):
             keys, values, final = (output.cpu().numpy() for output in self.network.encode(self._tensor(tokens)))
         return keys, values, final
 
     @torch.inference_mode()
     def start(self, final: Floats) -> tuple[Floats, Floats]:
+        """See `Backend`."""
         with torch_threads(self.threads):
             hidden, cell = self.network.start(self._tensor(final))
         return hidden.cpu().numpy(), cell.cpu().numpy()
 
     @torch.inference_mode()
     def step(self, inputs: StepInputs) -> StepOutputs:
+        """See `Backend`."""
         with torch_threads(self.threads):
             return StepOutputs(*(output.cpu().numpy() for output in self.decoding(*map(self._tensor, inputs))))
 

@@ -264,6 +264,7 @@ class _EncoderLayer(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """States (B, S, d) after this layer, given those before it; `mask` is that of the source."""
         normal = self.norm(x)
         x = x + self.dropout(self.own(normal, self.own.remember(normal), mask))
         out: Tensor = x + self.dropout(self.inner(x))
@@ -284,6 +285,15 @@ class _DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, past: Cache | None, mask: Tensor, memory: Cache, beyond: Tensor
     ) -> tuple[Tensor, Cache]:
+        """States (B, L, d) after this layer, and keys and values of the target up to here.
+
+        Args:
+            x: (B, L, d), the states before it.
+            past: keys and values of the tokens before these; None if there are none.
+            mask: (L, P + L), of attention to the target.
+            memory: from `remember`.
+            beyond: the mask of the source.
+        """
         normal = self.norm(x)
         kept = self.own.remember(normal)
         if past is not None:

@@ -24,10 +24,10 @@ class Verified:
     Attributes:
         samples: the number of golden draws, or answers.
         equal: how many have the same tokens and prototypes.
-        first: where the first other token is; empty if there is none.
+        first: the first draw that differs, and where; empty if there is none.
         largest: largest difference of log-probabilities, in nats, among the equal ones.
         allowed: the largest difference that rounding may cause.
-        rate: samples a second, starting included.
+        rate: samples a second, the start of the runtime included.
         problem: why it could not be run; empty if it could.
     """
 
@@ -42,7 +42,7 @@ class Verified:
 
     @property
     def passed(self) -> bool:
-        """Whether all tokens are the same, and log-probabilities but for rounding."""
+        """Whether all tokens are the same, and all log-probabilities as far as rounding allows."""
         return not self.problem and self.equal == self.samples and self.largest <= self.allowed
 
 
