@@ -41,10 +41,10 @@ def export(
         checkpoint_path: a checkpoint (`.pt`) or a grammar (`.grammar`).
         out: the bundle's folder.
         batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
-        torchscript: write the TorchScript file, a quarter of the bundle and nearly half of the time that verifying
-            takes. Written if not given, but for int8, which has none.
-        int8: large products in 8-bit integers. The bundle is then verified against itself, and measured against the
-            checkpoint, whose equal it is not meant to be.
+        torchscript: whether to write the TorchScript file, which is a quarter of the bundle and takes nearly half of
+            the time of verifying. By default it is written, except with `int8`, which has none.
+        int8: whether large products are in 8-bit integers. Such a bundle is verified against itself, and its distance
+            from the checkpoint is measured, as it is not meant to be equal to it.
         quiet: without progress.
 
     Returns:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data import random
-from compgen.data.vocabulary import EOS_ID, SPECIALS, forbidden
+from compgen.data.vocabulary import EOS_ID, forbidden
+from compgen.export.verify import made_up_sources
 from compgen.runtime.backend import Backend, Decoder, Ints, State
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.golden import Golden, GoldenAnswer, GoldenDraw, GoldenStream
+from compgen.runtime.golden import SPREAD, Golden, GoldenAnswer, GoldenDraw, GoldenStream
 from compgen.runtime.manifest import GOLDEN
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import advance, as_sources, greedy, opening
@@ -20,35 +21,56 @@ from compgen.trained.architectures import GeneratorModel, Request
 
 # Seed, first address and how many draws; addresses beyond 32 bits have to be right, too.
 STREAMS = ((0, 0, 100), (2**64 - 1, 2**40 + 7, 60), (2**33 + 1, 2**33, 60))
-ANSWERS, FEWEST = 200, 10
+ANSWERS = 200
+FEWEST = 10  # draws or answers: of fewer safe ones, as many are taken as are nearest to safe
 SAFE = 1e-3  # how far, in probability, a golden draw stays from a boundary between two tokens; rounding moves by 1e-5
 SAFE_IN_INTEGERS = 2e-2  # where another rounding may be a level of 8 bits
-TRIES = 4  # at most so many candidates for each that is wanted
-LONGEST_SOURCE = 12
+TRIES = 4  # candidates, at most, for each draw or answer that is wanted
 SEED = 20_261
 
 
 def draws_of(bundle: Bundle, backend: Backend) -> Golden:
-    """Return draws of a recurrent generator by the step, the last stream at temperature 1."""
+    """Return draws of a recurrent generator by the step, the last stream at temperature 1.
+
+    They are safe from rounding, unless fewer than FEWEST are: then the FEWEST of the first stream that are safest.
+    """
     assert bundle.pool is not None, "a generator has a pool"
     pool, length = bundle.pool, bundle.manifest.max_length
     safe = _safe(bundle)
     first, second = bundle.manifest.sampling["temperature"]
     warmths = [(float(first), float(second))] * (len(STREAMS) - 1) + [(1.0, 1.0)]
-    streams = []
+    found: list[list[tuple[float, GoldenDraw]]] = []
     for (seed, start, wanted), warmth in zip(STREAMS, warmths, strict=True):
-        samples: list[GoldenDraw] = []
+        some: list[tuple[float, GoldenDraw]] = []
         for begin in range(start, start + TRIES * wanted, wanted):
             end = begin + wanted
             drawn = draws(backend, pool, seed=seed, start=begin, stop=end, max_length=length, temperature=warmth)
             addresses = np.arange(begin, end, dtype=np.int64)
             far = margins(backend, pool, seed, addresses, warmth, length).tolist()
-            samples += [_golden(draw) for draw, distance in zip(drawn, far, strict=True) if distance >= safe]
-            if len(samples) >= wanted:
+            some += zip(far, map(_golden, drawn), strict=True)
+            if sum(margin >= safe for margin, _ in some) >= wanted:
                 break
-        if samples:
-            streams.append(GoldenStream(seed=seed, temperature=list(warmth), samples=samples[:wanted]))
+        found.append(some)
+    chosen = [
+        _close_together([draw for margin, draw in some if margin >= safe][:wanted])
+        for some, (*_, wanted) in zip(found, STREAMS, strict=True)
+    ]
+    if sum(map(len, chosen)) < FEWEST:
+        widest = sorted(found[0][: SPREAD * FEWEST], key=lambda one: -one[0])[:FEWEST]
+        chosen = [sorted((draw for _, draw in widest), key=lambda draw: draw.index), *[[]] * (len(STREAMS) - 1)]
+    streams = [
+        GoldenStream(seed=seed, temperature=list(warmth), samples=samples)
+        for (seed, *_), warmth, samples in zip(STREAMS, warmths, chosen, strict=True)
+        if samples
+    ]
     return Golden(streams=streams)
+
+
+def _close_together(samples: list[GoldenDraw]) -> list[GoldenDraw]:
+    """The longest beginning of a stream that skips no more addresses than may be (SPREAD)."""
+    whole = range(len(samples), 0, -1)
+    count = next((n for n in whole if samples[n - 1].index - samples[0].index <= SPREAD * n), 0)
+    return samples[:count]
 
 
 def _safe(bundle: Bundle) -> float:
@@ -73,8 +95,7 @@ def answers_of(bundle: Bundle, decoder: Decoder) -> Golden:
     rng, safe, limit = random.stream(random.Purpose.PROBES, SEED), _safe(bundle), bundle.manifest.max_length
     found: list[tuple[float, GoldenAnswer]] = []
     for _ in range(TRIES):
-        lengths = rng.integers(1, LONGEST_SOURCE + 1, ANSWERS)
-        sources = [rng.integers(len(SPECIALS), len(bundle.vocabulary), size).tolist() for size in lengths]
+        sources = made_up_sources(rng, ANSWERS, len(bundle.vocabulary))
         margins = _answer_margins(decoder, sources, limit).tolist()
         for source, (target, score), margin in zip(sources, greedy(decoder, sources, limit), margins, strict=True):
             finished = len(target) < limit

@@ -43,7 +43,8 @@ from compgen.trained.checkpoint import Checkpoint
 CALIBRATION, CALIBRATION_SEED = 256, 8  # samples for the ranges of activations; the distance is measured on others
 
 Ranges = dict[str, NDArray[np.float32]]  # by activation, the largest magnitude of each feature (K)
-# From the rows of a model's memories, their first state, and what gives the next one with log-probabilities (B, V).
+# For some rows of a model's memories: their first state, and a function from a state to the next one and to
+# log-probabilities (B, V).
 Opener = Callable[[slice], tuple[State, Callable[[State], tuple[State, NDArray[np.floating[Any]]]]]]
 
 
@@ -181,12 +182,12 @@ def compared(
     """Compare an approximate bundle with itself, and with its checkpoint.
 
     Args:
-        samples: how many.
-        own, written: of the bundle and of the checkpoint, on one thread.
+        samples: how many to draw, or to answer.
+        own, written: give the sequences of the bundle and of the checkpoint, on one thread.
         openers: of the checkpoint and of the bundle.
-        runners: ways to run the bundle.
-        batches: in sizes, with numbers of samples.
-        distance: of a row that differs.
+        runners: ways to run the bundle, by name.
+        batches: sizes of batches, and how many samples to draw in each.
+        distance: of a sequence that differs, how far it is from the one expected.
         quiet: without progress.
 
     Raises:
@@ -220,7 +221,7 @@ def divergence(exact: Opener, other: Opener, sequences: list[Written]) -> tuple[
 
 
 def opened(work: Task, backend: Backend) -> Opener:
-    """What decodes some of a task's rows."""
+    """The opener for the rows of a task, decoded by a backend."""
     return lambda rows: (opening(backend, work.memory_tokens[rows], work.half), partial(advance, backend))
 
 

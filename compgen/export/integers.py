@@ -23,9 +23,7 @@ from onnx import helper, numpy_helper
 from compgen.export.onnx_functions import LEVELS, MICROSOFT, OURS, inlined
 from compgen.runtime.bundle import MOST_WEIGHT
 
-LARGE = 2**14  # numbers in a matrix that is worth it; below, the other operations of a step take longer
-WEIGHTS = MOST_WEIGHT  # the largest weight
-
+LARGE = 2**14  # numbers in a matrix from where on integers are faster; below, the step's other operations take longer
 PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}  # attributes of a Gemm that is x W + y
 Integers = dict[str, NDArray[Any]]
 
@@ -48,7 +46,7 @@ def rounded_by_column(matrix: NDArray[np.floating[Any]]) -> Integers:
         weights (K, N) int8; scales (N) of the product.
     """
     heaviest = np.abs(matrix).max(axis=0).astype(np.float64)
-    column = np.where(heaviest > 0, heaviest, 1) / WEIGHTS  # (N)
+    column = np.where(heaviest > 0, heaviest, 1) / MOST_WEIGHT  # (N)
     return {"weights": np.rint(matrix / column).astype(np.int8), "scales": column.astype(np.float32)}
 
 
@@ -63,10 +61,10 @@ def with_integers(
 
     Args:
         model: the graph.
-        integers: by a product's output, the activation that is multiplied, and the matrix.
-        function: multiplies an activation by the arrays of a matrix.
-        replacement: what other nodes become.
-        others: further functions that these call.
+        integers: by the name of a product's output, the name of the activation, and the matrix in integers.
+        function: the ONNX function that multiplies an activation by the arrays of a matrix.
+        replacement: gives the node to use in place of any other node.
+        others: further ONNX functions, which those nodes call.
     """
     model = copy.deepcopy(model)
     graph = model.graph
@@ -107,7 +105,7 @@ def constants(model: Any) -> dict[str, NDArray[Any]]:
 
 
 def large_products(model: Any) -> dict[str, tuple[str, NDArray[np.float32]]]:
-    """The products of a graph that are worth it, as `products`."""
+    """The products of a graph with matrices of LARGE or more numbers, as `products` gives them."""
     return {output: found for output, found in products(model).items() if found[1].size >= LARGE}
 
 

@@ -47,7 +47,7 @@ def lstm(x, weights, recurrent, bias, lengths, hidden, cell):  # noqa: ARG001
 
 @script(OURS, default_opset=op)
 def int8_product(x, weights, levels, scales):
-    """The product (B, N) of x (B, K) and a matrix in 8-bit integers, see `int8.rounded`."""
+    """The product (B, N) of x (B, K) and a matrix in 8-bit integers, see `integers.rounded`."""
     zero = op.Constant(value=_ZERO)
     integers = op.QuantizeLinear(x * levels, 1.0, zero)
     return MICROSOFT.MatMulIntegerToFloat(integers, weights, 1.0, scales, zero)

@@ -60,10 +60,10 @@ def transformer_weights(network: Transformer) -> Arrays:
     Returns:
         embedding (V, d) and source_embedding (V, d), scaled, the latter with kinds of tokens; positioned (V), 1 for
         tokens that have a position in a source, in 8-bit integers; frequency (d / 2) of sinusoids, without relative
-        positions; project (d, V). Of layer k,
-        `encoder.k.` and `decoder.k.`: attend (d, 3, h, d / h), queries, keys and values; mix (d, d); expand (d, inner);
-        contract (inner, d); with relative positions distances (h, 2K + 1, d / h); of the decoder remember
-        (d, 2d), keys and values of a source, query (d, d) and across_mix (d, d).
+        positions; project (d, V). Of layer k, with the prefix `encoder.k.` or `decoder.k.`: attend (d, 3, h, d / h),
+        queries, keys and values; mix (d, d); expand (d, inner); contract (inner, d); with relative positions distances
+        (h, 2K + 1, d / h); of the decoder remember (d, 2d), keys and values of a source, query (d, d) and
+        across_mix (d, d).
     """
     config, scale = network.config, math.sqrt(network.config.size)
     embedding, norm = network.embedding.weight, network.decoder_norm

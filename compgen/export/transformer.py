@@ -54,8 +54,8 @@ def write_bundle(checkpoint: Checkpoint, folder: Path, options: Options) -> Mani
 def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path, *, int8: bool = False) -> Bundle:
     """Write graphs, weights and vocabulary of a checkpoint to `folder`, in the dtype of `network`.
 
-    With `int8` all matrices of its layers are in 8-bit integers, and rows of activations have scales of their own.
-    Embeddings, which are the output's weights, too, are not.
+    With `int8` all matrices of its layers are in 8-bit integers, and each row of activations has its own scale. The
+    embeddings, which are also the output's weights, stay in floating point.
     """
     network = folded(network.eval())
     models = {part.file: trace(part, folder / part.file) for part in _parts(network)}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data import random
-from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, UNK_ID, forbidden
+from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SEP_ID, SPECIALS, forbidden
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, assemble
 from compgen.models.attention import MASKED
@@ -39,11 +39,11 @@ from compgen.trained.checkpoint import Checkpoint
 
 SAMPLES = 1000
 BATCH = 256  # of the truth
-ROUNDED = 1000  # of so many sequences in float32 (or a part of them), rounding may change one
+ROUNDED = 1000  # sequences in float32: rounding may change one in as many, and one in fewer
 NEAR = 1e-5  # how far from a boundary, in probability, rounding may move a draw
 SEED = 20_220  # any number does
 LONGEST_SOURCE = 12
-THREADS = 1  # of torch: the work is in small pieces, for which threads mostly wait for one another
+THREADS = 1  # of PyTorch: the work is in small pieces, on which several threads would mostly wait for one another
 
 Written = tuple[int, ...]  # tokens, with the end symbol where the length limit did not come first
 Runner = Callable[[int, int], list[Written]]  # the number of samples and the size of a batch to their sequences
@@ -117,11 +117,12 @@ class Task:
 
 
 def task(model: Checkpoint | Bundle, samples: int, seed: int = SEED) -> Task:
-    """Samples of a generator at its own temperature, or answers of a predictor to made-up sources."""
+    """Make the task of a model: samples of a generator at its own temperature, or answers to made-up sources."""
     about = model.manifest if isinstance(model, Bundle) else model
     half, pool = HALVES[about.kind], model.pool
     if pool is None:
-        memories = as_sources(made_up_sources(samples, len(model.vocabulary)))[:, None]  # (N, 1, T)
+        rng = random.stream(random.Purpose.PROBES, SEED)
+        memories = as_sources(made_up_sources(rng, samples, len(model.vocabulary)))[:, None]  # (N, 1, T)
         return Task(memories, np.zeros((samples, about.max_length), np.float32), (0.0, 0.0), half, None, seed)
     addresses = np.arange(samples, dtype=np.int64)
     first, second = about.sampling["temperature"]
@@ -130,11 +131,10 @@ def task(model: Checkpoint | Bundle, samples: int, seed: int = SEED) -> Task:
     return Task(memories, uniforms, (float(first), float(second)), half, pool, seed)
 
 
-def made_up_sources(count: int, vocabulary: int) -> list[list[int]]:
-    """Sources of random tokens."""
-    rng = random.stream(random.Purpose.PROBES, SEED)
+def made_up_sources(rng: random.Stream, count: int, vocabulary: int) -> list[list[int]]:
+    """Sources of 1 to LONGEST_SOURCE random tokens, none of them a special symbol."""
     lengths = rng.integers(1, LONGEST_SOURCE + 1, count)
-    return [rng.integers(UNK_ID + 1, vocabulary, length).tolist() for length in lengths]
+    return [rng.integers(len(SPECIALS), vocabulary, length).tolist() for length in lengths]
 
 
 def at_batches(samples: int = SAMPLES) -> dict[int, int]:
@@ -260,14 +260,14 @@ def compare(
 
 
 def judge(expected: list[Written], found: list[Written], distance: Distance) -> dict[str, Any]:
-    """Counts of what was compared and of what differs, with the distances of the differing draws."""
+    """The counts in `Parity` of sequences found, compared with those expected."""
     return counts(expected, found, lambda row: distance(row, expected[row], found[row]))
 
 
 def counts(
     expected: list[Written], found: list[Written], distance: Callable[[int], float], near: float = NEAR
 ) -> dict[str, Any]:
-    """The counts in `Parity`, given how far a row that differs is from what was expected."""
+    """The counts in `Parity`; `distance` says how far a row that differs is, and below `near` rounding explains it."""
     differing = [row for row, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
     distances = [distance(row) for row in differing]
     return {
@@ -283,7 +283,7 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
     """By how much probability the first differing draw of a sample would have to move to become what was found.
 
     For a greedy choice, by how much the expected token is more probable than the found one. A sequence that goes on
-    after its end, or stops without one, is infinitely far.
+    after its end, stops without one, or has a token that may not be there, is infinitely far.
     """
     at = first_difference(expected, found)
     if at is None or found[at] in forbidden(at):
@@ -304,9 +304,12 @@ def distance(work: Task, truth: Backend, row: int, expected: Written, found: Wri
 
 
 def answer_distance(work: Task, truth: Decoder, row: int, expected: Written, found: Written) -> float:
-    """By how much the first token found that differs is less probable than the one expected, in a greedy answer."""
+    """By how much the first token found that differs is less probable than the one expected, in a greedy answer.
+
+    An answer that goes on after its end, stops without one, or has a token that may not be there, is infinitely far.
+    """
     at = first_difference(expected, found)
-    if at is None:
+    if at is None or found[at] in forbidden(at):
         return float("inf")
     state = truth.open(work.memory_tokens[row : row + 1, 0])
     right, wrong = np.exp(replay(truth.advance, state, expected[:at])[[expected[at], found[at]]])

@@ -50,6 +50,10 @@ def nbest(
         count: how many targets, at most `width`. There are fewer where fewer end; where none ends, the best live one.
         width: hypotheses kept a row.
         batch: sources searched at once.
+
+    Raises:
+        UserError: `width` is not from 1 to WIDEST, or `count` not from 1 to `width`.
+        BundleError: a damaged network gives probabilities that are no numbers.
     """
     results: dict[int, list[Scored]] = {}
     for rows in by_length(sources, batch):
@@ -81,7 +85,7 @@ def beam_over(
 
 
 def _search(decoder: Decoder, state: State, width: int, max_length: int, count: int) -> list[list[Scored]]:
-    """The best outputs found for each row of a state before the first token, the best first."""
+    """Return the best outputs for each row of `state`, the state before the first token; the best first."""
     if not 1 <= width <= WIDEST:
         raise UserError(f"beam width {width}: expected 1 to {WIDEST:,}")
     if not 1 <= count <= width:

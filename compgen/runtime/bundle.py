@@ -36,6 +36,10 @@ from compgen.runtime.sealed import require_sealed
 
 PACKAGE = Path(__file__).parents[1]
 LARGEST_MANIFEST = 1 << 24  # bytes
+MOST_WEIGHT = 64  # in integers: processors may add two products in 16 bits, see `export.integers`
+MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
+
+Sizes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -255,9 +259,6 @@ def _outside(ids: "np.ndarray[Any, Any]", size: int) -> bool:
     return bool(ids.size and (ids.min() < 0 or ids.max() >= size))
 
 
-Sizes = dict[str, tuple[int, ...]]
-
-
 def _check_step_weights(path: Path, data: bytes, manifest: Manifest, vocabulary: int) -> None:
     """Refuse weights of our own step that are not those of this network, or not finite; see `export.step_weights`."""
     arrays = arrays_of(path, data)
@@ -345,10 +346,6 @@ def _weights_of_transformer(
         wanted |= {f"{name}.int8": shape, f"{name}.scales": columns}
         integers |= {f"{name}.int8": "int8", f"{name}.scales": "float32"}
     return wanted, dict.fromkeys(wanted, manifest.dtype) | integers
-
-
-MOST_WEIGHT = 64  # in integers: processors may add two products in 16 bits, see `export.integers`
-MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
 
 
 def _line(error: object) -> str:

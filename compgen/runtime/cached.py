@@ -14,7 +14,12 @@ STEP_OUTPUTS = ("log_probs", "next_keys", "next_values")
 
 
 def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> State:
-    """The state before the first token, with keys and values (B, N, h, S, d / h) of sources (B, S)."""
+    """The state before the first token.
+
+    Args:
+        sources: (B, S), with end symbols, padded with 0.
+        keys, values: of the sources, (B, N, h, S, d / h) for N layers of size d with h heads.
+    """
     rows, nothing = len(sources), np.ascontiguousarray(keys[:, :, :, :0])
     return {
         "token": np.full(rows, BOS_ID, dtype=np.int64),
@@ -30,10 +35,16 @@ def first_state(sources: Ints, keys: NDArray[Any], values: NDArray[Any]) -> Stat
 def next_state(
     name: str, state: State, log_probs: NDArray[np.floating[Any]], keys: NDArray[Any], values: NDArray[Any]
 ) -> State:
-    """The state after a step: the most probable token that is allowed, and all keys and values (B, N, h, L, d / h).
+    """The state after a step, whose `token` is the most probable of those that are allowed.
+
+    Args:
+        name: the model, for messages.
+        state: before the step.
+        log_probs: (B, V) of the next token.
+        keys, values: (B, N, h, L, d / h) of the L tokens written, this step's included.
 
     Raises:
-        BundleError: log-probabilities (B, V) of the model `name` are not finite.
+        BundleError: `log_probs` are not finite.
     """
     check_numbers(name, log_probs)
     allowed = log_probs.copy()

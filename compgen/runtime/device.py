@@ -15,8 +15,8 @@ PROVIDERS = ("auto", "cpu", "cuda")
 def onnxruntime() -> Any:
     """Return the onnxruntime module; raise UserError if neither distribution of it is installed, or both.
 
-    Unless ORT_DISABLE_TELEMETRY is set, its recent builds write to $HOME what their makers are to know of how they are
-    used: it is set here, as in the C++ runner.
+    Recent builds gather usage data for their makers and write it to $HOME, unless ORT_DISABLE_TELEMETRY is set. It is
+    set here, as in the C++ runner.
     """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     found = [name for name in DISTRIBUTIONS if _installed(name)]

@@ -1,8 +1,8 @@
 """Golden draws: what a bundle gave where it was made, so that its receiver can verify that it gives the same.
 
-`golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. It has no draws so
-near the boundary between two tokens that another processor's rounding could move them. Nor has it such answers, unless
-a predictor has almost no others, as one that has learned nothing: then it holds the few that are farthest from it.
+`golden.json` holds draws of a generator by address, or a predictor's answers to made-up sources. None is so near the
+boundary between two tokens that another processor's rounding could move it, unless a model gives almost no others, like
+one that has learned nothing: then the file holds the few that are farthest from a boundary.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from compgen.errors import BundleError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import GOLDEN, Strict, first_problem, strict_json
 
-SPREAD = 16  # a stream may skip addresses, but no more than so many for each that it has
+SPREAD = 16  # addresses from a stream's first draw to its last, at most, for each draw that it has
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 Address = Annotated[int, Field(ge=0, le=2**61)]
 

@@ -1,4 +1,4 @@
-"""How many threads PyTorch computes by: one number for the process, which is the caller's, not ours, to choose."""
+"""The number of threads of PyTorch: one setting for the whole process, which is the caller's to choose, not ours."""
 
 import threading
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 
 class _Process:
-    """The calls by a number of ours that are running, and the number that the process had before the first."""
+    """In the process: how many running calls have set a number of their own, and the number before the first."""
 
     lock = threading.Lock()
     calls, number = 0, 1
 
 
 class _Thread(threading.local):
-    """The calls that are running in this thread, one in another."""
+    """In this thread: how many running calls, one inside another, have set a number of their own."""
 
     calls = 0
 
@@ -23,10 +23,10 @@ _THREAD = _Thread()
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """Compute by so many threads, or by as many as the caller has if None; then put back the caller's number.
+    """Compute with `count` threads, or with the caller's number if None; then put the caller's number back.
 
-    A thread begins with the number of the process, which may be that of a call in another thread: where several of them
-    call, all put back the number that there was before the first.
+    A new thread starts with the process's number, which a call in another thread may have set. So the outermost call of
+    each thread puts back the number from before the first call of all.
     """
     if count is None:
         yield

@@ -16,13 +16,12 @@ from compgen.runtime.torch_threads import torch_threads
 class TorchScriptBackend:
     """The runtime's `Backend` over `sampler.ts`, and its whole sampling loop as `sample`."""
 
-    def __init__(self, bundle: Bundle, threads: int = 1, device: str = "cpu", *, trust_code: bool = False) -> None:
-        """Load the module, which is code: loading it runs whatever its author put in.
+    def __init__(self, bundle: Bundle, threads: int = 1, *, trust_code: bool = False) -> None:
+        """Load the module on the CPU. It is code: loading it runs whatever its author put in.
 
         Args:
             bundle: from `Bundle.load`.
             threads: of one call.
-            device: torch's name of it.
             trust_code: whether the user trusts the author of the bundle; nothing is loaded without it.
 
         Raises:
@@ -43,12 +42,12 @@ class TorchScriptBackend:
             raise UserError("TorchScript needs torch: pip install 'compgen[train]', or use the onnx runtime") from error
         self.shape, self.loop = bundle.manifest.decoder, None
         self.dtype, self.latent = self.shape.dtype, self.shape.latent
-        self.device, self.threads, self._torch = device, threads, torch
+        self.threads, self._torch = threads, torch
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript as a whole; it is a legacy format
                 self._module: Any = torch.jit.load(  # type: ignore[no-untyped-call]
-                    io.BytesIO(bundle.file(SCRIPT)), map_location=device
+                    io.BytesIO(bundle.file(SCRIPT)), map_location="cpu"
                 )
         except (RuntimeError, ValueError) as error:
             raise BundleError(f"{self.name}: torch cannot load it: {' '.join(str(error).split())[:200]}") from error
@@ -75,7 +74,7 @@ class TorchScriptBackend:
     def _call(self, method: Any, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         try:
             with torch_threads(self.threads), self._torch.inference_mode():
-                outputs = method(*(self._torch.from_numpy(array).to(self.device) for array in arrays))
-            return [output.cpu().numpy() for output in outputs]
+                outputs = method(*map(self._torch.from_numpy, arrays))
+            return [output.numpy() for output in outputs]
         except RuntimeError as error:
             raise BundleError(f"{self.name}: torch cannot run it: {' '.join(str(error).split())[:200]}") from error

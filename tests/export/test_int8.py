@@ -17,12 +17,12 @@ from compgen.errors import BundleError
 from compgen.export.assemble import assemble
 from compgen.export.bundle_writer import export
 from compgen.export.int8 import approximate, divergence, opened, verify_approximate
-from compgen.export.integers import WEIGHTS, rounded
+from compgen.export.integers import rounded
 from compgen.export.onnx_functions import LEVELS
 from compgen.export.verify import task
 from compgen.models.backend import TorchBackend
 from compgen.runtime.backend import StepInputs
-from compgen.runtime.bundle import Bundle
+from compgen.runtime.bundle import MOST_WEIGHT, Bundle
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from tests.export.tiny import exported, make
 
@@ -219,8 +219,8 @@ def test_a_matrix_in_integers_is_itself_but_for_half_a_level():
     }
     np.testing.assert_allclose(found["levels"][[0, 1, 3, 4]] * largest[[0, 1, 3, 4]], LEVELS, rtol=1e-6)
     assert found["levels"][2] == LEVELS  # a feature that is never on
-    assert (np.abs(found["weights"].astype(int)).max(axis=0)[:3] == WEIGHTS).all()
-    assert not found["weights"][:, 3].any() and found["scales"][3] == np.float32(1 / WEIGHTS)
+    assert (np.abs(found["weights"].astype(int)).max(axis=0)[:3] == MOST_WEIGHT).all()
+    assert not found["weights"][:, 3].any() and found["scales"][3] == np.float32(1 / MOST_WEIGHT)
     back = found["weights"] * found["scales"].astype(np.float64) * found["levels"].astype(np.float64)[:, None]
     bound = 0.5 * found["scales"].astype(np.float64) * found["levels"].astype(np.float64)[:, None]
     assert (np.abs(back - matrix) <= 1.0001 * bound).all()

@@ -12,16 +12,18 @@ from torch.nn import LayerNorm
 
 from compgen.api import Generator, Predictor, export_bundle
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import BOS_ID, EOS_ID, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, NEVER_FIRST, Vocabulary
 from compgen.errors import BundleError, UserError
 from compgen.export import transformer
 from compgen.export.golden_draws import FEWEST, SAFE_IN_INTEGERS, _answer_margins
-from compgen.export.integers import WEIGHTS, constants
+from compgen.export.integers import constants
 from compgen.export.step_weights import folded
+from compgen.export.verify import answer_distance, task
+from compgen.models.backend import TorchTransformer
 from compgen.models.config import TransformerNetwork
 from compgen.models.transformer import Transformer
 from compgen.recombine.origins import attention
-from compgen.runtime.bundle import Bundle
+from compgen.runtime.bundle import MOST_WEIGHT, Bundle
 from compgen.runtime.golden import golden_of
 from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.sampling import native
@@ -102,6 +104,17 @@ def test_an_export_that_computes_something_else_is_refused(checkpoint, tmp_path)
         transformer.verify(loaded, made, BATCHES, quiet=True)
 
 
+def test_rounding_explains_no_token_that_may_not_be_there(checkpoint):
+    """A first token that is forbidden may well be the most probable one."""
+    loaded = Checkpoint.load(checkpoint)
+    work, truth = task(loaded, 1), TorchTransformer(loaded.network)
+    (written,) = work.answers(truth, 1, 1)
+    for token in range(BOS_ID, len(loaded.vocabulary)):
+        if token != written[0]:
+            gap = answer_distance(work, truth, 0, written, (token,))
+            assert np.isinf(gap) == (token in NEVER_FIRST)
+
+
 def test_what_a_transformer_has_not(checkpoint, bundle, tmp_path):
     for options, says in (
         ({"int8": True}, "no matrix of 8 x 12 is large enough"),
@@ -143,7 +156,7 @@ def test_layers_are_in_integers_and_embeddings_are_not(int8):
     beyond = layer | {"remember", "query", "across_mix"}
     assert integers == {f"encoder.0.{name}" for name in layer} | {f"decoder.0.{name}" for name in beyond}
     assert {"embedding", "source_embedding", "project"} < set(arrays)
-    assert all(np.abs(arrays[f"{name}.int8"].astype(int)).max() == WEIGHTS for name in integers)
+    assert all(np.abs(arrays[f"{name}.int8"].astype(int)).max() == MOST_WEIGHT for name in integers)
     for name in ("encoder.onnx", "step.onnx"):
         known = constants(onnx.load(int8[1] / name))
         largest = max((array for array in known.values() if array.dtype == np.float32), key=np.size)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,14 @@ from onnx import numpy_helper
 
 from compgen.data import random
 from compgen.errors import BundleError, UserError
+from compgen.export import golden_draws
 from compgen.export.bundle_writer import export
-from compgen.export.golden_draws import ANSWERS, SAFE, STREAMS, margins
+from compgen.export.golden_draws import ANSWERS, FEWEST, SAFE, STREAMS, draws_of, margins
 from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
+from compgen.runtime.manifest import GOLDEN
+from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.sampling.batching import draws
 from compgen.trained import verification
 from compgen.trained.verification import (
@@ -145,6 +149,16 @@ def test_an_int8_bundle_is_verified_too(tmp_path):
     export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, int8=True, quiet=True)
     rows, _ = rows_of(tmp_path / "bundle")
     assert all(row.passed for row in rows.values()), rows
+
+
+@pytest.mark.parametrize(("safe", "streams"), [(2.0, 1), (0.05, 3)])
+def test_there_are_golden_draws_however_few_are_safe(monkeypatch, safe, streams):
+    """Where a network has learned nothing or knows many words, none may be, or few that are far apart."""
+    monkeypatch.setattr(golden_draws, "SAFE", safe)
+    bundle = Bundle.load(exported())
+    golden = draws_of(bundle, OnnxBackend(bundle, provider="cpu"))
+    assert len(golden.streams) == streams and sum(len(stream.samples) for stream in golden.streams) >= FEWEST
+    assert golden_of(replace(bundle, files=bundle.files | {GOLDEN: golden.model_dump_json().encode()})) == golden
 
 
 def test_golden_draws_stay_away_from_boundaries():
