@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from compgen.sampling.resampling import Kept
     from compgen.trained.generator import Generator
 
-MOST_ALONE = 0.5  # share of sources that no other draw voted on
-VOTES, LEAST_VOTES, MOST_DRAWS = 500, 4, 500_000  # draws for each sample that is asked for, where they vote; of all
+MOST_ALONE = 0.5  # of a vote: the share of sources drawn only once from where on there is a warning
+VOTES, LEAST_VOTES, MOST_DRAWS = 500, 4, 500_000  # of a vote: usual and fewest draws a sample asked for, most in all
 
 
 class RecombineOptions(Options, RecombineConfig):
@@ -206,15 +206,13 @@ class Recombine(Augmenter[RecombineOptions]):
         )
 
     def _elected(self, generator: "Generator", count: int, seed: int, watch: Watch) -> list["Kept"]:
-        """The winners of votes; what is filtered is said in `Choice.drawing`."""
+        """The winners of votes; `Choice.drawing` says what is filtered before a vote, and what after it."""
         from compgen.sampling.choice import Choice
         from compgen.sampling.resampling import FilterConfig
 
         names = tuple(name for name in self.options.filters if name != "unique")  # winners are
-        config, choice = (
-            FilterConfig(names, ngram=self.options.ngram),
-            Choice(vote=True, support=self.options.support, best=count),
-        )
+        config = FilterConfig(names, ngram=self.options.ngram)
+        choice = Choice(vote=True, support=self.options.support, best=count)
         first = choice.drawing(config)
         draws = count * (self.options.draws_each or max(LEAST_VOTES, min(VOTES, MOST_DRAWS // max(count, 1))))
         drawn = generator.kept(
@@ -282,7 +280,7 @@ class Recombine(Augmenter[RecombineOptions]):
 
     @classmethod
     def attempt(cls, dataset: Dataset) -> None:
-        """See that there are prototypes; to find out what they give takes a training."""
+        """Check that there are enough examples for prototypes; what they give is known after training only."""
         if len(dataset) < (wanted := cls().options.prototypes + 1):
             raise ExhaustedError(f"distinct examples: {len(dataset)}, expected {wanted} or more")
 

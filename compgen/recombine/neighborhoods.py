@@ -118,13 +118,19 @@ def build(
         pool: if given, the first `pool` sequences are prototypes only, and the others examples only.
 
     Raises:
-        DataError: no example has any prototype, or one has no tags to go by.
+        DataError: no example has any prototype, all are longer than `longest`, or one has no tags to go by.
     """
     short = np.array([config.longest is None or len(sequence) <= config.longest for sequence in sequences])
     first = pool or 0
     if prototypes == 0:
         alone = np.flatnonzero(short)
-        return alone[alone >= first, None].astype(np.int32)
+        alone = alone[alone >= first]
+        if not len(alone):
+            raise DataError(
+                f"none of {len(sequences)} examples has up to {config.longest} tokens (neighborhood.longest): give a "
+                "higher number, or leave it out"
+            )
+        return alone[:, None].astype(np.int32)
     rng = stream(Purpose.NEIGHBORHOODS, seed)
     search = _Search(sequences, vocabulary, config, rng, len(sequences) if pool is None else pool, first)
     find = {"long-short": _long_short, "long-long": _long_long, "tags": _by_tags}[config.kind]

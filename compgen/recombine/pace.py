@@ -1,8 +1,8 @@
-"""How many updates there is time for, where `minutes` are given and `timed`: the first ones are timed where it trains.
+"""How many updates there is time for, if `minutes` are given: the first updates are timed on the machine that trains.
 
-Settings assume a machine (`settings.RATE`); one that is slower would train for several times the minutes asked for.
-Updates are timed on a copy of the network, which is thrown away, so that the training itself is as any of so many
-updates. An interrupted training goes on with the number that it began with.
+Settings assume a machine of some speed (`settings.RATE`); a slower one would train for several times the minutes asked
+for. Updates are timed on a copy of the network, which is thrown away, so that timing does not change the training. An
+interrupted training goes on with the number of updates that it began with.
 """
 
 import copy
@@ -20,8 +20,8 @@ from compgen.recombine.rows import NeighborhoodExamples
 from compgen.recombine.settings import FEWEST
 from compgen.training.loop import saved_identity
 
-TIMED, WARM = 20, 2  # updates that are timed at most, after the first, which take longer
-SHARE = 0.05  # of the minutes, that timing may take
+TIMED, WARM = 20, 2  # the most updates that are timed, and the updates before these, which take longer
+SHARE = 0.05  # of the minutes: the most that timing may take
 STEPS = "optimisation.steps"
 
 
@@ -36,15 +36,15 @@ def paced(
     device: str,
     quiet: bool,
 ) -> tuple[RecombineConfig, str]:
-    """The configuration, with as many updates as take the minutes asked for, FEWEST at least, and never more than it
-    has; and in words what was changed.
+    """Return the configuration with as many updates as there is time for, and what was changed, in words.
 
-    Without `minutes`, without `timed`, or with a number of updates that was asked for, it stays as it is.
+    There are at least FEWEST updates, and never more than `config` has. Without `minutes`, without `timed`, or where a
+    number of updates was asked for, the configuration stays as it is.
 
     Args:
         asked: the configuration as it was given.
-        config: with what was found from the data.
-        network: as training begins.
+        config: the configuration with what was found from the data.
+        network: the network at the beginning of training.
         examples: those to train on.
         out: where the checkpoint will be.
         resume: whether an interrupted training goes on.
@@ -73,7 +73,10 @@ def paced(
 
 
 def _seconds(network: Network, examples: NeighborhoodExamples, rate: float, most: float, device: str) -> float:
-    """The seconds an update takes: the mean of a few, of a copy of the network; random numbers stay as they are."""
+    """The seconds that an update takes: the mean of a few, on a copy of the network.
+
+    `rate` is the learning rate, and `most` the seconds that timing may take. The state of random numbers is put back.
+    """
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
         trial = copy.deepcopy(network).to(device).train()
         optimiser = Adam(trial.parameters(), lr=rate, fused=True)  # as training has it

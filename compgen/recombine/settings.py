@@ -24,21 +24,21 @@ from compgen.recombine.config import PAIRS, RecombineConfig
 from compgen.recombine.neighborhoods import NeighborhoodConfig, Sequences, build, incidence
 
 WORDS, PHRASES = "recombine_morphology_small", "recombine_small_around_right"
-COMMON, COMMON_SHARE = 10, 0.01  # a token is not rare that is in so many distinct examples, and in this share of them
+COMMON, COMMON_SHARE = 10, 0.01  # a token is rare if fewer distinct examples have it than this, or than this share
 SUPPORT = 0.1  # share of the samples that must have a new pair of neighbours; see `choosing`
 MINUTES = 8.0
-RATE = 12_000  # tokens a second that one core trains these networks on; where it does not, `pace` has fewer updates
+RATE = 12_000  # tokens a second that one core trains these networks on; where it is slower, `pace` plans fewer updates
 COVERED = 0.8  # share of the examples that should have a neighborhood; the others are never learned from
 DELTAS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 ALIKE = 0.2  # below this, the first long-short prototype has little in common with the example: others come first
 LONGEST = (95, 90, 75, 50)  # percentiles of lengths; of pairs, a few long ones cost more than they teach
 CLOSE, SHORT = (0.5, 0.45, 0.4), 75  # similarities that are high, and the percentile of lengths that are short
-MANY, SHARE = 2000, 0.25  # such neighborhoods do if there are so many rows, and so many of the examples have one
+MANY, SHARE = 2000, 0.25  # such neighborhoods are enough if they have this many rows, of this share of the examples
 UNKNOWN = (10, 5, 3, 2)  # candidates for unknown_below
 RARE = 0.05  # share of all tokens that may be unknown: of more, the network would see too little
-FEWEST, ENOUGH = 500, 2000  # updates: at least, and those for whose sake long sequences are left out
+FEWEST, ENOUGH = 500, 2000  # updates: the fewest, and as many as there is to be time for when sequences are left out
 ROWS = 12_000  # neighborhood rows up to which the updates of the base are enough
-TRIED, POOL = 400, 5000  # examples whose neighborhoods are looked for in the search, and sequences to find them in
+TRIED, POOL = 400, 5000  # the search looks for neighborhoods of some examples only, among some sequences only
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class _Found:
     """Neighborhoods by one configuration.
 
     Attributes:
-        covered: the share of the examples that are short enough which have one.
-        rows: how many of them such an example has.
+        covered: the share of the examples of up to `config.longest` tokens that have one.
+        rows: how many rows such an example has, on average.
         close: few examples have one, but enough to learn from.
     """
 
@@ -67,7 +67,7 @@ class _Found:
     close: bool = False
 
     def rows_of(self, data: _Data) -> int:
-        """How many rows all examples have, about."""
+        """The number of rows of all examples, estimated."""
         return round(self.rows * _short(data, self.config.longest))
 
 
@@ -78,7 +78,7 @@ def settings(
 
     Args:
         dataset: the training examples; repetitions do not count.
-        minutes: what training may take on a machine of RATE, about; by default MINUTES.
+        minutes: about how long training may take on a machine with a speed of RATE; by default MINUTES.
         given: values that are set, as nested tables; the search keeps them.
 
     Returns:
@@ -183,7 +183,10 @@ def _cost(data: _Data, longest: int | None) -> float:
 def _updates(
     data: _Data, start: RecombineConfig, rows: int, longest: int | None, rows_of_time: float, given: int | None
 ) -> tuple[int, str]:
-    """The number of updates: more with more rows, as many as there is time for; `rows_of_time` is in tokens a row."""
+    """The number of updates, more with more rows but no more than there is time for, and why; see `settings`.
+
+    `rows_of_time` is the number of tokens that there is time for, divided by the rows of a batch.
+    """
     if given is not None:
         return given, f"{given:,} updates, as asked for, on about {rows:,} rows"
     wanted = round(cast(int, start.optimisation.steps) * max(1.0, rows / ROWS))
@@ -227,6 +230,7 @@ def _neighborhoods(data: _Data, prototypes: int, table: Mapping[str, Any], given
     """The neighborhoods to train on: the first that cover enough examples, else those that cover most."""
     best = _Found(NeighborhoodConfig.model_validate(table), 0.0, 0.0)
     if prototypes == 0:
+        build(data.sequences, data.vocabulary, 0, best.config, 0)  # raises DataError where all are too long
         return _Found(best.config, 1.0, 1.0)
     for one in _candidates(data.words, given):
         found = _tried(data, NeighborhoodConfig.model_validate({**table, **one}))

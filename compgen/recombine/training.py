@@ -30,7 +30,7 @@ from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
 from compgen.training.memory import check_memory
 
-BIGRAMS = 0.6  # share of a bigram model's loss from where on a generator counts as undertrained
+BIGRAMS = 0.6  # a generator with more than this share of a bigram model's loss counts as undertrained
 
 
 @draws_alone()
@@ -97,25 +97,24 @@ def train_generator(
 
 
 def _check_size(dataset: Dataset, config: RecombineConfig) -> None:
-    """Raise DataError if there are fewer examples than one with its prototypes."""
+    """Raise DataError if there are too few examples for one with its prototypes."""
     if len(dataset) < config.prototypes + 1:
-        raise DataError(
-            f"found {len(dataset)} example{'s' * (len(dataset) > 1)}, expected {config.prototypes + 1} or more: one is "
-            f"learned from {config.prototypes} others"
-        )
+        found = f"found {len(dataset)} example{'s' * (len(dataset) != 1)}"
+        wanted = f"expected {config.prototypes + 1} or more: one is learned from {config.prototypes} others"
+        raise DataError(f"{found}, {wanted}")
 
 
 def _neighborhoods(
     sequences: Sequences, vocabulary: Vocabulary, repetitions: NDArray[np.int64], config: RecombineConfig, seed: int
 ) -> tuple[NDArray[np.int32], PrototypePool]:
-    """Rows of an example and its prototypes (M, 1 + n), as often as the example is there, and the pool to draw from."""
+    """Rows of an example and its prototypes (M, 1 + n), repeated as often as the example, and the pool to draw from."""
     rows = build(sequences, vocabulary, config.prototypes, config.neighborhood, seed)
     pool = compatible(sequences, vocabulary, rows, config.neighborhood.kind, config.sampling.length_bound)
     return np.repeat(rows, repetitions[rows[:, 0]], axis=0), pool
 
 
 def _settled(config: RecombineConfig, dataset: Dataset, quiet: bool) -> tuple[RecombineConfig, dict[str, str]]:
-    """The configuration with what was found if it is `auto`, and what is said of that, under the key `settings`."""
+    """The configuration, completed from the data if it is `auto`; and what was found, in words, under `settings`."""
     if not config.auto:
         return config, {}
     config, reasons = settings(dataset, config.minutes, config.values_set)

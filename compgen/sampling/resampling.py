@@ -149,7 +149,6 @@ class Training:
     def __init__(self, pool: PrototypePool) -> None:
         self.pool = pool
         self.has_targets = pool.targets  # else these are sentences
-        self.largest = int(pool.tokens.max(initial=0))  # token
 
     @cached_property
     def examples(self) -> list[tuple[Tokens, Tokens]]:
@@ -201,10 +200,9 @@ class Rarity:
     """
 
     def __init__(self, config: FilterConfig, training: Training) -> None:
-        self.n = config.ngram
-        self.common: set[Tokens]
-        if config.rare_tokens:
-            self.common = {(token,) for token in range(training.largest + 1) if token not in config.rare_tokens}
+        self.n, self.rare_tokens = config.ngram, frozenset(config.rare_tokens)
+        self.common: set[Tokens] = set()
+        if self.rare_tokens:  # these alone decide
             return
         held: Counter[Tokens] = Counter()
         for source, target in training.examples:
@@ -214,6 +212,8 @@ class Rarity:
 
     def u(self, source: Tokens, target: Tokens) -> bool:
         """Whether a sample is kept by equation 18."""
+        if self.rare_tokens:
+            return not self.rare_tokens.isdisjoint((*source, *target))
         return not (ngrams(source, self.n) | ngrams(target, self.n)) <= self.common
 
 
@@ -235,7 +235,7 @@ class Filter:
         """Raise ExhaustedError where rare tokens are asked for and no token of a vocabulary of some size is rare."""
         if self.rarity is None or self.rarity.n > 1:
             return
-        if all((token,) in self.rarity.common for token in range(len(SPECIALS), vocabulary)):
+        if not any(self.rarity.u((token,), ()) for token in range(len(SPECIALS), vocabulary)):
             raise ExhaustedError(
                 f"no token is rare: each is in more than {self.config.rarity:g} of the training examples: raise "
                 "--rarity, or say by --rare-token what is rare"

@@ -132,6 +132,8 @@ def test_longest_leaves_out_rows_with_long_sequences():
         tuple(row) for row in every.tolist() if max(len(SCAN_LIKE[i]) for i in row) <= 4
     }
     assert 0 < len(short) < len(every)
+    with pytest.raises(DataError, match=r"none of \d+ examples has up to 3 tokens \(neighborhood.longest\)"):
+        build([[5, 6, 3, 7]] * 4, VOCABULARY, 0, NeighborhoodConfig(longest=3), 0)
 
 
 WORDS = [("abc", "V PST SG"), ("abd", "V PST PL"), ("xyz", "V PRS SG"), ("abc", "V PRS PL"), ("bcd", "V FUT SG")]

@@ -67,6 +67,9 @@ def test_what_is_set_stays_and_the_rest_follows_it():
         COMMANDS, given={"prototypes": 0, "network": {"copying": False, "feed": False, "token_dropout": 0.0}}
     )
     assert none.prototypes == 0
+    given = {"prototypes": 0, "network": none.network.model_dump(), "neighborhood": {"longest": 3}}
+    with pytest.raises(DataError, match="has up to 3 tokens"):
+        settings(Dataset.from_pairs([(["run", "twice"], ["RUN", "RUN"])]), given=given)
     with pytest.raises(ConfigError, match="memories = 0 leaves nothing to copy"):
         settings(COMMANDS, given={"prototypes": 0})
 

@@ -121,6 +121,8 @@ def test_rare_tokens_can_be_named():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rare_tokens=(7,))[0]] == [(7, 5)]
     assert len(judge(samples, names=("rare",), rare_tokens=(7, 9))[0]) == 2
+    # Token 10 is in no example of the pool, as where `max_tokens` cut it off: nobody named it.
+    assert judge([(10, 3, 8)], names=("rare",), rare_tokens=(7,))[0] == []
     assert FilterConfig("novel").names == ("novel",)
     assert FilterConfig("novel, unique").names == FilterConfig(["novel,unique"]).names == ("novel", "unique")
 
