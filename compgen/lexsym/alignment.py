@@ -78,10 +78,10 @@ def _chosen(place: Ints, token: Ints, origin: Ints, given: Ints, prior: NDArray[
 
 
 def simple(pairs: Pairs) -> Lexicon:
-    """The alignment of Akyürek and Andreas (2021), as coded: y may be meant by x if it is wherever x is.
+    """The alignment of Akyürek and Andreas (2021), as coded: x may mean y if y is in all examples that have x.
 
-    A symbol with more than four such words is left to none. Of several words, one that is wherever the symbol is has
-    it alone. A word that is its own symbol counts one more.
+    A symbol that more than four words may mean is linked to none. If just one of several such words is in all examples
+    that have the symbol, the symbol is linked to this word alone. A word that is its own symbol counts one more.
     """
     with_word = Counter(word for source, _ in pairs for word in set(source))
     with_symbol = Counter(symbol for _, target in pairs for symbol in set(target))

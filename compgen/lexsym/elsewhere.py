@@ -12,7 +12,8 @@ from itertools import groupby
 
 import numpy as np
 
-LEAST, HALF = 2, 2  # examples in which a word has a symbol itself, as once may be chance; and one of how many must
+LEAST = 2  # a word means a symbol if it comes with it in so many examples or more, as once may be chance,
+HALF = 2  # and in one of so many examples with the word
 
 
 class Occurrences:

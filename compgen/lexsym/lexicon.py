@@ -27,7 +27,7 @@ HEADER = ("type", "word", "symbols")  # of which there may be several
 ALONE = "-"  # the type of words that are not exchanged
 JOINED = "\x02"  # between the tokens of a phrase
 LINKS = 0.01  # of the examples with a word, in which a symbol is linked to it
-_MOST_WORDS = 4  # that share a symbol; of more it is no meaning, but grammar
+_MOST_WORDS = 4  # words that may share a symbol; one that more words share belongs to grammar, and is no meaning
 _MOST_SYMBOLS = 3  # of a word, in the reference
 _WINDOW = 2  # tokens on either side, in the reference
 _HOLE = "\0"
@@ -299,13 +299,16 @@ def _contradiction(
 
 
 def check(path: str, entries: Sequence[Entry], pairs: Pairs) -> None:
-    """Raise DataError if some word is in the data, but what it is said to mean never is in the same example."""
+    """Raise DataError if some word is in the data, but nothing that it is said to mean ever is in the same example.
+
+    A lexicon that was found may have symbols of a word that are never together in an example, and is accepted.
+    """
     meaning = {entry.word: entry.symbols for entry in entries}
     seen, right = set[str](), set[str]()
     for source, target in pairs:
         here = {*source} & meaning.keys()
         seen |= here
-        right |= {word for word in here if all(symbol in target for symbol in meaning[word])}
+        right |= {word for word in here if any(symbol in target for symbol in meaning[word])}
     if wrong := sorted(seen - right):
         some = ", ".join(wrong[:5]) + (", ..." if wrong[5:] else "")
         raise DataError(

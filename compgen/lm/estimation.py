@@ -21,7 +21,7 @@ from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
 FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
-ASLEEP = 120.0  # seconds; who waits for a disk or a processor does not sleep, but for a folder that a program serves
+ASLEEP = 120.0  # seconds: a thread that waits for a disk or a processor does not count as asleep, but in a FUSE folder
 FIX = "give --discount-fallback (in Python fallback=True), which fixes the discounts that cannot be estimated"
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
 _REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)

@@ -46,7 +46,7 @@ class Scheme:
 
     Attributes:
         kinds: GECA's options for each kind of synthetic sentences, which has a model of its own. Their `variants`, the
-            most sentences per template, are where `sentences_of` ends.
+            most sentences per template, limit how far `sentences_of` goes.
         count: the most sentences of each kind.
         resampled: whether there is a model of resampled training sentences too.
         by_history: whether weights depend on the known history.

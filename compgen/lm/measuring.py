@@ -77,7 +77,7 @@ class Rescored(NamedTuple):
 
 
 def rescore(mixture: Mixture | str | Path, text: str | Path, threads: int = 1) -> Iterator[Rescored]:
-    """Score each line of a text for a mixture, blank ones too: lists of n best hypotheses, for instance.
+    """Score each line of a text for a mixture, blank lines included. Lines may be n-best lists of hypotheses.
 
     Raises:
         DataError: the text is bad.

@@ -252,7 +252,7 @@ def words_of(model: Path) -> set[str]:
 
 
 def require_one_vocabulary(known: Iterable[tuple[object, Set[str]]]) -> None:
-    """Raise UserError unless models, with their names, know the words of the first: else a mixture sums to no one."""
+    """Raise UserError unless all models, given with their names, know the same words: else no mixture sums to one."""
     each = iter(known)
     name, words = next(each)
     for model, found in each:

@@ -158,9 +158,13 @@ def correlations(samples: Dataset, loss: str) -> dict[str, float | None]:
     Args:
         samples: of StemCorrupt, with a column of losses.
         loss: the name of that column.
+
+    Raises:
+        DataError: an example has no finite number in one of the two columns.
     """
     for column in ("edits", loss):
-        if column not in samples.frame.columns or samples.frame[column].null_count():
+        values = samples.frame.get_column(column, default=pl.Series([""]))
+        if not values.dtype.is_numeric() or values.null_count() or not values.is_finite().all():
             raise DataError(f"correlations need a number in the column {column!r} for each example")
     read = words(samples)
     losses = samples.frame[loss].to_numpy()

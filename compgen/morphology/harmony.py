@@ -89,8 +89,8 @@ class Tier:
     def choose(self, pool: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
         """Return `count` of the samples in `pool`, drawn without replacement with weights exp(agreement).
 
-        Of each group of candidates with one host and one number of edits, the same share is drawn; of a part of a
-        candidate, chance decides, so that groups of one are drawn as often as they ought to be.
+        From each group of candidates with the same host and number of edits, the same share is drawn. Where that is not
+        a whole number of candidates, chance decides about the last one, so that small groups are drawn from, too.
         """
         if not count:
             return pool

@@ -46,9 +46,9 @@ from compgen.substitution.trees import CLOSED
 from compgen.substitution.unclear import unclear
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
-TRIED, FOLDS, TRIALS = 600, 4, 10_000  # examples, parts of them, and samples, to find out which classes are best
+TRIED, FOLDS, TRIALS = 600, 4, 10_000  # to find the best classes: examples, parts of them, and samples from each
 COMPANIONS = "grammar_scan_companions"
-ODD = 0.2  # share of odd sources from which on a warning is due: of some data that made no sense it was a quarter
+ODD = 0.2  # of more odd sources than this share there is a warning; where samples made no sense, it was a quarter
 Pair = tuple[Side, Side]
 
 

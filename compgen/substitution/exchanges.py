@@ -24,7 +24,8 @@ from compgen.substitution.pieces import Classifier, Table
 from compgen.substitution.trees import Trees
 
 BLOCKS = 10  # blocks of samples on which agreement is counted
-# By chance e^-20. Such a pair is in 8 of 4,281 test targets of GeoQuery and Scholar, and in none of 21,000 of COGS.
+# A pair that is expected so often is missing by chance with a probability of e^-20. Pairs that are missing in training
+# are in 8 of 4,281 test targets of GeoQuery and Scholar, and in none of 21,000 of COGS.
 STRAY = 20
 _NAME = "\0"
 Found = tuple[str, int, list[int]]  # target, row of the host, and pieces
@@ -93,7 +94,7 @@ class Exchanges:
         }
 
     def _few(self, rounds: int) -> bool:
-        """Whether all exchanges are made, not drawn."""
+        """Whether there are so few exchanges that all are made, in random order, instead of drawn."""
         return rounds == 1 and self.table.total <= MANY
 
     def _blocks(self, seed: int, rounds: int) -> Iterator[list[Made]]:

@@ -31,9 +31,9 @@ from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
 
 INNER, NEGATION = "span", "exclude"
-BLOCK, MANY = 1 << 17, 200_000  # exchanges that are made together; new ones among which are drawn
-MOST = 200  # spans of an example: no deeper than functions may call themselves
-_NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they are all of their kind
+BLOCK, MANY = 1 << 17, 200_000  # exchanges made at a time; new ones that are enough to draw samples from
+MOST = 200  # spans of an example: `compute` calls itself as deep as they nest
+_NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they mean all of their kind
 _BLANK = "_"  # of a city's state, where it is not said
 
 

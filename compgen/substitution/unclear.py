@@ -1,4 +1,4 @@
-"""Nodes of derivations whose targets other words of the source mean, too: what they derive is not exchanged.
+"""Nodes of derivations with a target symbol that other words of the source mean, too: these are not exchanged.
 
 A rule such as  NT_1 before tomorrow ### shift ( NT_1 = 1 ) , NT_1  was found in an example that has *days* twice in its
 target, once for the word and once for *tomorrow*; put *weeks* there, and tomorrow is a week away.
@@ -13,7 +13,7 @@ from compgen.substitution.pieces import Classifier
 
 
 def unclear(grammar: Grammar, derivations: Sequence[Sequence[int]], known: Targets) -> list[set[int]]:
-    """The nodes, in each derivation, that are written more than once, one of their words being of another word as well.
+    """The nodes of each derivation that are written more than once, and have a symbol that another word means, too.
 
     Args:
         grammar: its rules derive the examples.

@@ -179,3 +179,8 @@ def test_a_lexicon_that_contradicts_the_data_is_refused():
     check("x", [Entry("t1", "cat", ("CAT",)), Entry("t1", "unseen", ("U",))], pairs)
     with pytest.raises(DataError, match="1 of 2 words that the data have are never beside their symbols: dog"):
         check("x", [Entry("t1", "cat", ("CAT",)), Entry("t1", "dog", ("CANIS",))], pairs)
+
+
+def test_symbols_that_were_found_apart_are_accepted():
+    """Alignment may link a word with two symbols that no example has both of."""
+    check("x", [Entry("-", "cat", ("CAT", "CATS"))], [(("cat",), ("CAT",)), (("cat", "dog"), ("CATS", "DOG"))])

@@ -121,6 +121,9 @@ def test_losses_go_with_edits():
     assert constant["edits"] is None
     with pytest.raises(DataError, match="a number in the column 'loss'"):
         correlations(samples, "loss")
+    for bad in ("1.0", float("nan"), None):
+        with pytest.raises(DataError, match="a number in the column 'loss'"):
+            correlations(Dataset(samples.frame.with_columns(pl.lit(bad).alias("loss"))), "loss")
 
 
 def test_stemcorrupt_makes_stems_and_affixes_independent():
