@@ -30,7 +30,7 @@ REFERENCE = {
 
 
 def grammars() -> dict[str, Callable[[], TrainedGrammar]]:
-    """What is drawn from."""
+    """The grammars to draw from, by name; each is trained when it is called."""
     folder = Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
     def of_scan(learned: bool) -> TrainedGrammar:
@@ -50,7 +50,7 @@ def grammars() -> dict[str, Callable[[], TrainedGrammar]]:
 
 
 def trained(augmenter: Csl) -> TrainedGrammar:
-    """What an augmenter has fitted."""
+    """The grammar that an augmenter has fitted."""
     assert augmenter.trained is not None
     return augmenter.trained
 

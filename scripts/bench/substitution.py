@@ -137,7 +137,7 @@ def rate(call: Callable[[Any, int, int], Dataset], method: Any, count: int, seed
 
 
 def ours(method: Any, count: int, seed: int) -> Dataset:
-    """What the package does."""
+    """Draw samples with the package."""
     made: Dataset = method.sample(count, seed)
     return made
 

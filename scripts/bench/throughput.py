@@ -13,7 +13,7 @@ The second is end to end for the generator itself: `cgen sample` as a user runs 
 prototypes, encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until
 every row is done, next batch. It first checks that all give the same samples (up to draws at a float32 boundary).
 
-Medians over repeats. Without the C++ runner (`make cpp`) its rows are left out.
+Medians over repeats. Without the C++ runner (`make runner`) its rows are left out.
 """
 
 import argparse
@@ -200,7 +200,7 @@ class Native:
 
 @torch.inference_mode()
 def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: int) -> Iterator[Draw]:
-    """What one writes first: encode the prototypes of a batch, decode until all rows are done, next batch."""
+    """The obvious way: encode the prototypes of a batch, decode until all rows are done, then take the next batch."""
     network, lstm = checkpoint.network, checkpoint.network.lstm
     assert network.attention is not None, "a generator with prototypes"
     banned = DecodingStep(network).forbidden

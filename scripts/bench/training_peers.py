@@ -20,7 +20,7 @@ from typing import Any
 from training import CASES, setting
 
 HERE = Path(__file__).resolve().parents[2]
-# What is measured here, and what of the others is compared with it.
+# Cases of this package, and the models of the others that are compared with each.
 PEERS = {
     "predictor": ["joeynmt recurrent", "yoyodyne recurrent"],
     "predictor with feeding": ["joeynmt with feeding"],

@@ -10,7 +10,7 @@ is not counted. "same" are targets that are those of the checkpoint in PyTorch.
 
 The limit of a batch is its multiplications, without padding, at the measured rate of ONNX Runtime's matrix product; of
 single sources it is the decoder's weights, each read once a token, at the measured rate at which a product of a matrix
-with a vector reads as many bytes. Without the C++ runner (`make cpp`) its rows are left out.
+with a vector reads as many bytes. Without the C++ runner (`make runner`) its rows are left out.
 """
 
 import argparse

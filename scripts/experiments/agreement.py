@@ -2,9 +2,10 @@
 
     python scripts/experiments/agreement.py geo-funql/question geo-funql/query scan/turn_left scan/opposite_right
 
-Of a known data set the training part is augmented; of GeoQuery's, which are not for development, half of its templates.
-The rest of it, or the test part, says what is right. Prints how many samples have a source of it, and how many of these
-the right target, by method and by how many methods make the pair; and for how many sources targets differ.
+The training part of a known data set is augmented, and the test part says what is right. Of GeoQuery's data sets, whose
+test parts are not for development, half of the templates of the training part are augmented, and the others say what is
+right. Prints how many samples have a source of those parts, and how many of these have the right target, by method and
+by how many methods make the pair; and for how many sources the methods make different targets.
 """
 
 import argparse
@@ -22,7 +23,7 @@ Side = tuple[str, ...]
 
 
 def parts(name: str) -> tuple[Dataset, dict[Side, Side]]:
-    """What is augmented, and the targets of other sources."""
+    """The examples to augment, and the targets of other sources."""
     whole = load(name)
     divided = whole if name in DEVELOPMENT else by_template(whole.split(TRAIN), seed=1)
     return divided.split(TRAIN), {tuple(source): tuple(target) for source, target in divided.split("test").pairs()}

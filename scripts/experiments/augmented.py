@@ -55,7 +55,9 @@ METHODS = ("resample", "geca", "csl", "lexsym", "substitute")
 
 @dataclass(frozen=True)
 class Kind:
-    """How the tasks of a data set are treated; predictors as comparisons have them, but for updates and SCAN's dropout.
+    """The settings for the tasks of a data set.
+
+    Predictors are those of comparisons, except for the number of updates and SCAN's dropout.
 
     Attributes:
         count: synthetic examples of each method.
@@ -300,13 +302,13 @@ class Cell:
 
     @property
     def settings(self) -> str:
-        """A hash of those of these settings that it depends on."""
+        """A hash of the settings in this script that the cell depends on."""
         kind, methods = self.kind, [] if self.system == "bare" else self.system.removeprefix("fresh ").split("+")
         own = [(method, kind.count, kind.options.get(method), kind.pools.get(method)) for method in methods]
         return sha256(repr((kind.predictor, own)).encode()).hexdigest()[:8]
 
     def run(self, out: Path, figures: Path) -> float:
-        """Its exact match, in percent; from `figures` if it is there, else added there."""
+        """Return exact match in percent: read from `figures`, or else measured and added there."""
         key: dict[str, Any] = vars(self) | {"changes": list(self.changes), "settings": self.settings}
         key["data"] = sha256(data_of(self.task, out).read_bytes()).hexdigest()[:8]
         known = (json.loads(line) for line in figures.read_text("utf-8").splitlines()) if figures.exists() else ()
@@ -318,7 +320,7 @@ class Cell:
         return 100 * float(found["exact"])
 
     def measured(self, out: Path) -> dict[str, object]:
-        """Its result, by training and evaluating."""
+        """Train and evaluate a predictor; return the result."""
         name = "-".join([*self.system.split(), *self.changes, self.settings, str(self.seed)])
         folder, began = out / self.task / name, time.time()
         folder.mkdir(parents=True, exist_ok=True)
@@ -333,7 +335,7 @@ class Cell:
         return {"exact": found["exact_match"], "minutes": minutes, "commit": COMMIT, "device": device}
 
     def added(self, out: Path, kind: Kind, data: Path) -> tuple[str, ...]:
-        """What the predictor is given beside the original data."""
+        """The options by which the predictor gets more than the original data."""
         fresh, _, method = self.system.partition("fresh ")
         if method and not fresh:
             words = kind.options.get(method, ())
@@ -353,7 +355,7 @@ class Cell:
         return ("--augmented", str(whole), *HALF)
 
     def made(self, out: Path, kind: Kind, data: Path, method: str) -> Path:
-        """The examples that a method makes."""
+        """Make the examples of a method, unless that is done; return their file."""
         pool, options = kind.pools.get(method), kind.options.get(method, ())
         how = sha256(repr((kind.count, pool, options)).encode()).hexdigest()[:8]  # so that no file of others is taken
         file = out / self.task / f"{method}-{how}-{self.seed}.tsv"
@@ -370,7 +372,7 @@ class Cell:
 
 
 def data_of(task: str, out: Path) -> Path:
-    """All parts of a task in one file."""
+    """Write all parts of a task to one file, unless that is done; return it."""
     path = out / f"{task}.jsonl"
     if not path.exists():
         out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What experiments are made of: commands of `cgen`, whose talk goes to a cell's log, and trainings that resume."""
+"""The steps of an experiment: commands of `cgen`, whose messages go to a cell's log, and trainings that resume."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def call(folder: Path, *words: str) -> str:
-    """Run one command of `cgen`, its talk going to the cell's log; returns what it printed."""
+    """Run a command of `cgen`, write its messages to the cell's log, and return its output."""
     print("cgen", *words, file=sys.stderr, flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     with (folder / "log.txt").open("a") as log:

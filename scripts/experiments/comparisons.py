@@ -3,10 +3,10 @@
     COMPGEN_DATA=... python scripts/experiments/comparisons.py runs/comparisons
     COMPGEN_DATA=... python scripts/experiments/comparisons.py runs/comparisons --tasks turkish -- --minutes 20
 
-Words behind `--` go to `cgen compare`. Comparisons run one after another, and one that is done or was interrupted is
-gone on with. Of each the table has the system chosen by validation, the best of those that were tested (on the test
-part, so with what nobody knows before), the difference of the two, and the gains of the chosen one over the bare data
-and over the control, with 95 % intervals and p.
+Words after `--` are options of `cgen compare`. Comparisons run one after another; one that was interrupted is resumed,
+and one that is done is not run again. A row has the system chosen by validation, the best of those that were tested
+(by the test part, so nobody could have chosen it), the difference between the two, and the gains of the chosen one over
+the bare data and over the control, with 95 % intervals and p.
 """
 
 import argparse

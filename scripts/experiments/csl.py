@@ -46,7 +46,7 @@ CONFIGS = Path(scan.__file__).parents[1] / "configs"
 
 
 def folder() -> Path:
-    """Where published data are."""
+    """The folder of the published data."""
     return Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
@@ -68,7 +68,7 @@ def parts(split: str) -> tuple[Dataset, Dataset]:
 
 
 def configured(split: str, scan_config: str) -> CslOptions:
-    """How it is done."""
+    """The configuration for a split."""
     if split not in SCAN:
         return load_config(CslOptions, "csl_cogs" if split == "cogs" else "csl_geoquery")
     more = ["training.states=4"] if split in ("mcd1", "mcd3") and scan_config == "csl_scan" else []  # as published
@@ -76,7 +76,7 @@ def configured(split: str, scan_config: str) -> CslOptions:
 
 
 def accuracy(split: str, test: Dataset, parser: ViterbiParser) -> Accuracy:
-    """How well all is parsed; how well the categories of COGS are is printed."""
+    """The accuracy on all test sources. For COGS, that of each category is printed, too."""
     if split != "cogs":
         return parser.evaluate(test)
     categories = (folder() / "cogs" / "gen.category.txt").read_text().split()
@@ -108,7 +108,7 @@ def main() -> None:
     """Print the table, split by split."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("splits", nargs="*", default=SPLITS, metavar="SPLIT", help="by default all")
-    parser.add_argument("--scan-config", default="csl_scan", help="how grammars of SCAN are had, see `augment csl`")
+    parser.add_argument("--scan-config", default="csl_scan", help="configuration for SCAN, see `augment csl`")
     parser.add_argument("--seed", type=int, default=0, help="of learning")
     options = parser.parse_args()
     splits = options.splits

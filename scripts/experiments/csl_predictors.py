@@ -28,7 +28,7 @@ from compgen.files import atomic_path
 
 @dataclass(frozen=True)
 class Kind:
-    """How the splits of a data set are treated."""
+    """The settings for all splits of a data set."""
 
     grammar: tuple[str, ...]
     sampling: tuple[str, ...]
@@ -84,7 +84,7 @@ class Cell:
     seed: int
 
     def run(self, out: Path) -> dict[str, float]:
-        """What it comes to."""
+        """Run the cell, or read its result if it has been run before; return the scores."""
         folder = out / f"{self.split}-{'csl' if self.augmented else 'none'}-{self.seed}"
         result = folder / "result.json"
         if not result.exists():
@@ -104,7 +104,7 @@ class Cell:
         return dict(json.loads(result.read_text()))
 
     def samples(self, folder: Path, kind: Kind, data: str) -> Path:
-        """What the grammar draws."""
+        """Train a grammar and sample it, unless that is done; return the file of samples."""
         grammar, samples, seed = folder / "csl.grammar", folder / "samples.tsv", str(self.seed)
         if not samples.exists():
             call(folder, "train", "csl", data, *kind.grammar, "--seed", seed, "-o", str(grammar))
@@ -113,7 +113,7 @@ class Cell:
 
 
 def kind_of(split: str) -> Kind:
-    """How a split is treated."""
+    """The settings for a split."""
     return KINDS["scan" if split in SCAN else "cogs" if split == "cogs" else "geoquery"]
 
 

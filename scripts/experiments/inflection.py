@@ -53,12 +53,12 @@ class Cell:
     size: int = 0
 
     def folder(self, out: Path) -> Path:
-        """Where it is kept."""
+        """The folder of the cell's files."""
         name = f"{self.kind}.{self.strategy}.{self.size}" if self.strategy else "gold"
         return out / f"{self.language}-{self.seed}" / name
 
     def run(self, out: Path) -> dict[str, Any]:
-        """What it comes to."""
+        """Run the cell, or read its result if it has been run before; return the scores."""
         folder = self.folder(out)
         result = folder / "result.json"
         if not result.exists():
@@ -77,7 +77,7 @@ class Cell:
         return dict(json.loads(result.read_text()))
 
     def chosen(self, out: Path) -> Path:
-        """The synthetic words that are added."""
+        """Choose the synthetic words to add, unless that is done; return their file."""
         folder = self.folder(out)
         path = folder / "chosen.jsonl"
         if not path.exists():
@@ -88,14 +88,14 @@ class Cell:
         return path
 
     def right(self, out: Path) -> Floats:
-        """Which test words it gets right: 1 or 0 each."""
+        """Whether each test word is predicted right, (words): 1 or 0."""
         found = load(str(self.folder(out) / "test.jsonl")).pairs()
         wanted = load(str(words(self.language, out))).split("test").pairs()
         return np.array([float(f == w) for (_, f), (_, w) in zip(found, wanted, strict=True)])
 
 
 def words(language: str, out: Path) -> Path:
-    """The hundred words, and test words of other lemmas, drawn from all that SIGMORPHON has of the language."""
+    """Write the hundred words, and test words of other lemmas, drawn from all of SIGMORPHON's; return the file."""
     path = out / f"{language}.tsv"
     if not path.exists():
         whole = load(f"sigmorphon/{language}")
@@ -110,7 +110,7 @@ def words(language: str, out: Path) -> Path:
 
 
 def pool(cell: Cell, out: Path) -> Path:
-    """The synthetic words to choose from."""
+    """Make the synthetic words to choose from, unless that is done; return their file."""
     folder = out / f"{cell.language}-{cell.seed}"
     path = folder / f"{cell.kind}.jsonl"
     if not path.exists():

@@ -43,7 +43,7 @@ PARTS = ("past", "future", "other")
 SAMPLES = 180  # added to training (R&R, appendix B)
 COPIES = 22  # of each rare word, in the row that adds nothing new (the reference)
 GECA = ("--span", "5", "--spans", "2", "--novelty", "source")
-LATENT = ["--set", "network.latent=2"]  # of the methods with a "v"; kappa, norm and width as the paper has them
+LATENT = ["--set", "network.latent=2"]  # for methods with a "v"; other settings of the latent vector are the paper's
 UNIT = "analysis-words"  # as the paper's tables count
 
 METHODS = ("baseline", "recomb1+r", "geca+r", "baseline+r", "geca", "recomb0", "recomb0+r", "recomb1", "recomb2",
@@ -90,7 +90,7 @@ class Cell:
         return f"{self.language}.hints-{self.hints}.seed-{self.seed}"
 
     def run(self, out: Path, size: str) -> dict[str, Any]:
-        """What it comes to; kept in its folder."""
+        """Run the cell, or read its result if it has been run before; return the scores."""
         folder = out / f"{self.data}.{self.method}"
         result = folder / "result.json"
         if not result.exists():
@@ -122,7 +122,7 @@ class Cell:
         return added
 
     def by_geca(self, out: Path, rare: Sequence[str], folder: Path) -> Dataset:
-        """New words by GECA, those with a rare tag if there are rare tags given."""
+        """New words by GECA; if rare tags are given, only words that have one."""
         path = folder / "geca.tsv"
         data = str(out / "splits" / f"{self.data}.tsv")
         call(folder, "augment", "geca", data, *GECA, "--seed", str(self.seed), "-o", str(path))
@@ -130,7 +130,7 @@ class Cell:
         return Dataset.from_pairs(Random(self.seed).sample(pairs, min(SAMPLES, len(pairs))))
 
     def sampled(self, kind: str, out: Path, rare: Sequence[str], folder: Path) -> Dataset:
-        """Samples of a generator, which is there already."""
+        """Samples of a generator that is trained."""
         path = folder / f"{kind}.jsonl"
         named = [word for tag in rare for word in ("--rare-token", tag)]
         filters = "novel,unique,rare" if rare else "novel,unique"
@@ -170,12 +170,12 @@ class Cell:
 
 
 def generator_path(cell: Cell, kind: str, out: Path) -> Path:
-    """Where a cell's generator is: one for all methods."""
+    """The path of a cell's generator, which all methods that need it share."""
     return out / "generators" / f"{cell.data}.{kind}.pt"
 
 
 def make_generator(cell: Cell, kind: str, out: Path, size: str) -> None:
-    """Train a generator unless it is there."""
+    """Train a generator, unless that is done."""
     path = generator_path(cell, kind, out)
     folder = path.parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ def make_generator(cell: Cell, kind: str, out: Path, size: str) -> None:
 
 
 def settings(kind: str) -> list[str]:
-    """What a kind of generator is to be trained with, beside the configuration."""
+    """The options that a kind of generator is trained with, in addition to its configuration."""
     n = kind.removeprefix("recomb").removesuffix("v")
     found = ["--set", f"prototypes={n}"] + (LATENT if kind.endswith("v") else [])
     return found + ["--set", "network.initial=zeros", "--set", "network.feed=false"] * (n == "0")
@@ -197,7 +197,7 @@ def config(kind: str, size: str) -> str:
 
 
 def tables(cells: Sequence[Cell], rows: Rows, measures: Sequence[str], out: Path) -> None:
-    """Print what cells came to beside the paper's figures."""
+    """Print tables of some measures, with the paper's figures."""
     for measure in measures:
         if measure == "p":
             significance(cells, out)
@@ -206,7 +206,7 @@ def tables(cells: Sequence[Cell], rows: Rows, measures: Sequence[str], out: Path
 
 
 def table(cells: Sequence[Cell], rows: Rows, measure: str) -> None:
-    """Print a measure by method and language, future and past, then other: mean over seeds, spread, and the paper's."""
+    """Print a measure by method and language: of future and past forms, then of others; means, spreads, the paper's."""
     languages = sorted({cell.language for cell in cells})
     name, novel = measure.split()[0], measure.endswith("novel")
     hard, easy = ([part + " novel" * novel for part in parts] for parts in (PARTS[:2], PARTS[2:]))
@@ -248,7 +248,7 @@ def significance(cells: Sequence[Cell], out: Path) -> None:
 
 @cache
 def _published(name: str) -> list[dict[str, str]]:
-    """The paper's figures, a file beside this one."""
+    """The rows of a file with the paper's figures, which is in this script's folder."""
     with (Path(__file__).parent / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

@@ -34,7 +34,7 @@ from compgen.files import atomic_path
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of split is treated. Nothing here names the word or the phrase that is tested."""
+    """The settings for a kind of split. Nothing here names the word or the phrase that is tested."""
 
     config: str
     sampling: tuple[str, ...]
@@ -97,7 +97,7 @@ class Cell:
     seed: int
 
     def run(self, out: Path, extra: list[str]) -> dict[str, float]:
-        """Train, sample, train, evaluate; the result is also written to the cell's folder."""
+        """Run the cell, or read its result if it has been run before; return the scores."""
         folder = out / f"{self.split}-{self.variant}-{self.seed}"
         result = folder / "result.json"
         if result.exists():
@@ -126,7 +126,7 @@ class Cell:
 
 
 def keep(row: dict[str, float], result: Path) -> dict[str, float]:
-    """Write what a cell came to."""
+    """Write a cell's result to its file, and return it."""
     with atomic_path(result) as temporary:
         temporary.write_text(json.dumps(row, indent=1) + "\n")
     return row
@@ -169,7 +169,7 @@ def sample(cell: Cell, out: Path, folder: Path) -> Path:
 
 
 def data_of(split: str, out: Path) -> str:
-    """What `compgen` is to call the data of a split; `look` is made when first asked for."""
+    """The name or file by which `cgen` takes the data of a split; that of `look` is made when it is first needed."""
     if split != "look":
         return f"scan/{split}"
     path = out / "look.tsv"
@@ -225,7 +225,7 @@ def main() -> None:
 
 
 def table(rows: dict[Cell, dict[str, float]], splits: list[str], variants: list[str], seeds: list[int]) -> None:
-    """Print what the cells came to, beside the paper's figures; a generator's training is not in the minutes."""
+    """Print the cells' results, with the paper's figures. The minutes do not include training of generators."""
     print("| split | variant | seeds | exact match | each | samples right / commands / all | minutes | paper |")
     print("|---|---|---|---|---|---|---|---|")
     for split in splits:

@@ -43,7 +43,7 @@ def value(text: str) -> Any:
 
 
 def measure(split: str, asked: argparse.Namespace) -> str:
-    """A row of the table."""
+    """Augment the training part of a split; return a row of the table."""
     began = time.monotonic()
     train, test = part(split, "train"), part(split, "test")
     options = dict(option.split("=", 1) for option in asked.options)
