@@ -1,6 +1,5 @@
 """From a trained model to a bundle: assembled in a temporary folder, verified, described, then moved to its place."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +11,7 @@ from compgen.export.card import card
 from compgen.export.verify import at_batches
 from compgen.files import atomic_path
 from compgen.runtime.bundle import resolve
-from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest
+from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, strict_json
 from compgen.trained.architectures import read_saved
 
 
@@ -40,7 +39,7 @@ def export(
     Args:
         checkpoint_path: a checkpoint (`.pt`) or a grammar (`.grammar`).
         out: the bundle's folder.
-        batches: in which batches to verify, and with how many samples each; `verify.at_batches()` if not given.
+        batches: how many samples to verify with by size of batch, both 1 or more; by default `verify.at_batches()`.
         torchscript: whether to write the TorchScript file, which is a quarter of the bundle and takes nearly half of
             the time of verifying. By default it is written, except with `int8`, which has none.
         int8: whether large products are in 8-bit integers. Such a bundle is verified against itself, and its distance
@@ -52,21 +51,34 @@ def export(
 
     Raises:
         CheckpointError: the file cannot be read.
+        UserError: `batches` are others.
         BundleError: the export does not compute what the checkpoint does, `out` is or holds something else than a
             bundle, an option does not apply to the architecture, or it has no bundle.
     """
+    batches = at_batches() if batches is None else batches
+    _require_counts(batches)
     _require_no_bundle(checkpoint_path)
     _require_replaceable(out)
     entry, _, saved = read_saved(checkpoint_path)
     if entry.exporter is None:
         raise BundleError(f"{checkpoint_path}: a {entry.tag} model has no bundle: it runs in torch, by transformers")
     write = import_module(entry.exporter).write_bundle
-    options = Options(batches or at_batches(), torchscript, int8, quiet)
+    options = Options(batches, torchscript, int8, quiet)
     with atomic_path(out, directory=True) as folder:
         manifest: Manifest = write(saved, folder, options)
         manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
         return seal(folder, manifest)
+
+
+def _require_counts(batches: object) -> None:
+    """Raise UserError unless there are sizes of batches with numbers of samples: else nothing would be verified."""
+    counts = [count for pair in batches.items() for count in pair] if isinstance(batches, Mapping) else []
+    if not counts or not all(type(count) is int and count >= 1 for count in counts):
+        raise UserError(
+            f"batches: found {batches!r:.80}, expected numbers of samples by sizes of batches, all 1 or more, for "
+            "instance {1: 100, 64: 1000}"
+        )
 
 
 def _require_no_bundle(path: Path) -> None:
@@ -84,7 +96,7 @@ def _require_replaceable(out: Path) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     try:
-        manifest = dict(json.loads((out / MANIFEST).read_text(encoding="utf-8")))
+        manifest = dict(strict_json((out / MANIFEST).read_bytes()))
         listed = dict(manifest["files"])
     except (OSError, ValueError, TypeError, KeyError):
         manifest, listed = {}, {}

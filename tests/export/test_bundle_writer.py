@@ -14,7 +14,7 @@ import compgen
 from compgen.cli.export import Options
 from compgen.cli.export import export as command
 from compgen.data.unimorph import INFLECTION, WORDS
-from compgen.errors import BundleError, CheckpointError, Remark
+from compgen.errors import BundleError, CheckpointError, Remark, UserError
 from compgen.export import recurrent
 from compgen.export.bundle_writer import export
 from compgen.export.card import card
@@ -84,6 +84,20 @@ def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
     with pytest.raises(BundleError, match="differs"):
         export(tmp_path / "model.pt", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
+
+
+@pytest.mark.parametrize("batches", [{}, {0: 5}, {7: 0}, {7: 20.0}, {True: 20}, [7]], ids=str)
+def test_nothing_is_exported_unverified(tmp_path, batches):
+    make().save(tmp_path / "model.pt")
+    with pytest.raises(UserError, match=r"batches: found .*, expected numbers of samples by sizes of batches"):
+        export(tmp_path / "model.pt", tmp_path / "bundle", batches=batches, quiet=True)
+
+
+def test_a_folder_whose_manifest_is_nested_without_end_is_no_bundle(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(BundleError, match="exists and is not a bundle"):
+        export(tmp_path / "model.pt", tmp_path / "mine", quiet=True)
 
 
 def test_export_replaces_a_bundle_and_nothing_else(tmp_path):
