@@ -70,7 +70,7 @@ def write_manifest(checkpoint: Checkpoint, folder: Path, **fields: Any) -> Bundl
 
 
 def measured(bundle: Bundle, parity: list[Parity], approximation: Approximation | None) -> Bundle:
-    """A bundle whose manifest has what was measured, by which its golden draws are chosen; its file is not written."""
+    """The bundle with what was measured in its manifest, which decides about its golden draws; writes no file."""
     manifest = bundle.manifest.model_copy(update={"parity": parity, "approximation": approximation})
     return replace(bundle, manifest=manifest)
 

@@ -118,7 +118,7 @@ def write_golden(folder: Path, golden: Golden) -> None:
 def margins(
     backend: Backend, pool: PrototypePool, seed: int, samples: Ints, temperature: tuple[float, float], max_length: int
 ) -> NDArray[np.float64]:
-    """Return how near each draw comes to being another, in probability: (B) for the addresses `samples` (B).
+    """Return by how much probability each draw is safe from being another: (B) for the addresses `samples` (B).
 
     It is the least distance, over the draw's tokens, of u to the token's boundaries; at temperature 0, by how much the
     chosen token is more probable than the second.

@@ -58,7 +58,7 @@ def assemble(saved: GrammarFile, folder: Path) -> Bundle:
 
 
 def verify(own: GeneratorModel, exported: GeneratorModel, batches: Mapping[int, int]) -> list[Parity]:
-    """Compare samples of the bundle, so many together, with those of the grammar; none may differ.
+    """Compare samples of the bundle, in batches of several sizes, with those of the grammar; none may differ.
 
     Raises:
         BundleError: one does.

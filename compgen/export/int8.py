@@ -59,7 +59,7 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
         The new bundle, whose manifest has no parity yet.
 
     Raises:
-        BundleError: the checkpoint cannot be had in int8; the message says why.
+        BundleError: int8 is not for this checkpoint; the message says why.
     """
     if checkpoint.kind != "generator":
         raise BundleError(

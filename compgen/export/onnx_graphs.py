@@ -137,7 +137,7 @@ def trace(part: Part, path: Path) -> Any:
         )
     model = onnx.load(path)
     model.ir_version = IR_VERSION
-    for value in (*model.graph.input, *model.graph.output):  # of whose sizes the exporter knows some only
+    for value in (*model.graph.input, *model.graph.output):  # the exporter knows only some of their sizes
         kind = value.type.tensor_type.elem_type
         value.CopyFrom(helper.make_tensor_value_info(value.name, kind, shapes[value.name]))
     return model

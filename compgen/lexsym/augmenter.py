@@ -116,7 +116,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         return sizes | {"agreeing": self.agreeing, "ambiguous": self.ambiguous}
 
     def no_more(self) -> str:
-        """That exchanges give what is there already."""
+        """Say that exchanges make only known examples by now."""
         return "hardly any exchange of these words is new any more"
 
     def in_words(self) -> str:

@@ -12,8 +12,8 @@ from itertools import groupby
 
 import numpy as np
 
-LEAST = 2  # a word means a symbol if it comes with it in so many examples or more, as once may be chance,
-HALF = 2  # and in one of so many examples with the word
+LEAST = 2  # a word means a symbol only if it comes with it in this number of examples or more, as once may be chance
+HALF = 2  # and only if one in this number of the examples with the word has the symbol
 
 
 class Occurrences:

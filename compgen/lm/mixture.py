@@ -31,7 +31,7 @@ FORMAT = "compgen mixture of n-gram models 1"
 LN10 = math.log(10)
 ROUNDS = 1000  # of expectation maximisation, at most
 CLOSE = 1e-7  # it ends when no weight changes more
-PSEUDO = 20.0  # in a class of histories, the weights of all histories count as much as so many tokens
+PSEUDO = 20.0  # in a class of histories, the weights of all histories count like this number of tokens
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ def opened(text: str | Path, *, blank: bool = False) -> Iterator[tuple[Any, bool
     stay.
 
     Raises:
-        DataError: the file is missing, cut short, or not as its format wants it.
+        DataError: the file is missing, cut short, or not in its format.
     """
     if _is_data(text):
         with tempfile.TemporaryDirectory(prefix="compgen-lm-") as folder:

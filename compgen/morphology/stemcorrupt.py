@@ -137,7 +137,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         """Draw blocks until `count` examples are new and distinct, or no more are found; then `why` says so."""
         tables, theta, self.why = self._tables, self.options.theta, ""
         most = tables.most()
-        if count > max(most, self.usual):  # to find all of so many would take long
+        if count > max(most, self.usual):  # finding all of them would take long
             raise ExhaustedError(f"StemCorrupt: {self._these()} give at most {most:,} new ones, fewer than {count:,}")
         if count > most:
             self.why, count = f"{self._these()} give at most {most:,} new ones", most

@@ -40,7 +40,7 @@ class PrototypePool:
         return int(self.starts.shape[1])
 
     def require_direct(self) -> None:
-        """Raise UserError if direct inference is not for a generator of so many prototypes."""
+        """Raise UserError unless the generator has one prototype or two, as direct inference needs."""
         if self.prototypes not in (1, 2):
             raise UserError(f"direct inference is for one prototype or two: found a generator with {self.prototypes}")
 

@@ -156,7 +156,7 @@ def opening(backend: Backend, memory_tokens: Ints, half: int, fed: Floats | None
 def first_state(
     backend: Backend, rows: int, half: int = 0, fed: Floats | None = None, remembered: State | None = None
 ) -> State:
-    """The state before the first step of so many rows.
+    """The state before the first step of a number of rows.
 
     Args:
         backend: of the model.

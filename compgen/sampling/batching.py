@@ -166,7 +166,7 @@ def run_slots(
     unwanted: Container[Tokens] = (),
     first: int = FIRST,
 ) -> Iterator[list[Draw]]:
-    """Draw all addresses that can be had with a batch of at most `slots` rows; yield draws as they finish.
+    """Draw the addresses that are left, with a batch of at most `slots` rows; yield draws as they finish.
 
     The batch starts with `first` rows and doubles whenever rows finish, so that the first draws are there at once.
     """

@@ -20,9 +20,9 @@ class Choice:
 
     Attributes:
         vote: one target for each source, by `elect`; else the most probable come first.
-        margin: by how many votes it must have won.
+        margin: of a vote, by how many votes the target must have won; see `elect`.
         support: see `supported`.
-        best: no more than so many, the first.
+        best: the most samples to take, from the first on.
     """
 
     vote: bool = False

@@ -1,7 +1,7 @@
 """Writing samples to a file so that a run that is killed can be resumed.
 
 Samples are appended to OUT.partial. Every few seconds it is synced to disk, and then OUT.partial.json, the journal,
-records the options, how many bytes of OUT.partial are good, the counts up to there, and a sum by which it shows if
+records the options, how many bytes of OUT.partial are good, the counts up to there, and a checksum that shows whether
 either file was altered. When all samples are written, OUT.partial becomes OUT.
 """
 
@@ -135,12 +135,12 @@ def forget_journal(out: Path) -> None:
 def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) -> Iterator[PartialFile]:
     """Open a `PartialFile` that becomes `out` when the block ends without an error.
 
-    After an error it stays, to be resumed, unless it was never saved or the samples asked for cannot be had.
+    After an error it stays, to be resumed, unless it was never saved or there are no such samples (ExhaustedError).
 
     Args:
         out: the path of the finished file, whose suffix `format_of` knows; PARQUET is made when all is written.
         options: everything that the samples depend on, JSON-able, with the first address as `start`.
-        resume: go on with what is there, if anything is.
+        resume: continue with the files of an interrupted run, if there are any.
 
     Raises:
         UserError: the suffix is another, the file cannot be written or another run writes it; or as `restore`.

@@ -107,7 +107,7 @@ class Counts:
         return {"drawn": self.drawn, "kept": self.kept, "rejected": dict(self.rejected)}
 
     def warnings(self) -> list[str]:
-        """A warning, with what to do, if so many draws are no example that those that are may be wrong too."""
+        """A warning, with what to do, if most draws are no examples: the others may then be wrong, too."""
         share = (self.rejected[UNFINISHED] + self.rejected[MALFORMED]) / max(1, self.drawn)
         if share <= MOST_BROKEN:
             return []

@@ -94,7 +94,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         """Induce a grammar, derive each distinct example once, and find all places and pieces.
 
         Where exchanges by the first grammar do not agree with the data, there is a second, which begins with words that
-        go together (COMPANIONS), unless options say how or ask for no agreement; the one by which more agree is taken.
+        go together (COMPANIONS), unless options say how or ask for no agreement; the one with more agreement is taken.
         """
         if self.options.spans is not None:
             self.gold = Gold.of(dataset, self.options.spans)
@@ -188,11 +188,11 @@ class Substitute(Augmenter[SubstituteOptions]):
         return self.exchanges.table
 
     def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
-        """The classes by which some training examples give most of the templates of others, which they lack.
+        """Choose classes by cross-validation: by how many templates of held-out examples exchanges in the others make.
 
-        A template is a target without the tokens that are in the source; it counts less the more of the samples are odd
-        (`Exchanges.odd`), as classes that take anything for anything give many templates, and more nonsense. Others
-        than the first in CANDIDATES must be ahead of it by more than chance, about a standard error.
+        A template is a target without the tokens that are in the source, and no fold has templates of another. The
+        share of odd samples (`Exchanges.odd`) is taken off, as classes that allow any exchange make many templates, but
+        more nonsense. Classes other than the first of CANDIDATES must be ahead of it by about a standard error.
         """
         pairs, random = [*first_rows(dataset)], stream(Purpose.SETTINGS, seed)
         template_of = {pairs[place]: _template(*pairs[place]) for place in random.permutation(len(pairs))[:TRIED]}
@@ -208,7 +208,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         return best if covered[best] - covered[first] > math.sqrt(covered[best] + covered[first] + 4) else first
 
     def _covered(self, dataset: Dataset, wanted: list[Pair], seed: int) -> dict[Classes, float]:
-        """How many templates of some examples are made from a dataset by each of CANDIDATES, times what is not odd."""
+        """By each of CANDIDATES: how many templates of `wanted` it makes from a dataset, times the share not odd."""
         trial, found = Substitute(self.options), dict[Classes, float]()
         trial._derive(dataset)
         encode = trial.grammar.alphabet.encode
@@ -245,7 +245,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         return facts | ({"left_out": dict(self.exchanges.left_out)} if self._report else {})
 
     def no_more(self) -> str:
-        """That exchanges give what is there already."""
+        """Say that exchanges make only known examples by now."""
         return "hardly any exchange of these pieces is new any more"
 
     def warnings(self) -> list[str]:

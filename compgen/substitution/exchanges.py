@@ -98,7 +98,7 @@ class Exchanges:
         return rounds == 1 and self.table.total <= MANY
 
     def _blocks(self, seed: int, rounds: int) -> Iterator[list[Made]]:
-        """Blocks of BLOCK samples with up to so many exchanges."""
+        """Blocks of up to BLOCK samples, each with 1 to `rounds` exchanges."""
         return self._every(seed) if self._few(rounds) else self._samples(seed, rounds)
 
     def _every(self, seed: int) -> Iterator[list[Made]]:

@@ -57,7 +57,7 @@ class Classifier:
             return [" ".join(self._types.get(token, token) for token in both) for both in ends]
         if self.classes == "token":
             return [_ROOT, *decode("".join(target[0] for target in targets[1:]))]
-        found, left = [_ROOT, *[""] * (len(rules) - 1)], [""] * len(rules)  # of `left`, what is there of the target
+        found, left = [_ROOT, *[""] * (len(rules) - 1)], [""] * len(rules)  # `left`: the target before a node
         for node, rule in enumerate(rules if self.classes != "one" else ()):
             for number, child in enumerate(below[node]):
                 if self.classes == "slot":

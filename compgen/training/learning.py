@@ -9,7 +9,7 @@ AFTER = 60.0  # seconds of training after which the question is asked
 LEAST_UPDATES = 100
 FALLS = 0.98  # a loss has fallen if it is less than this share of the first
 LOW = 0.1  # nats a token: a loss that may stay where it is
-LEAST_ROWS = 8  # of fewer rows, nothing is said about whether memories matter
+LEAST_ROWS = 8  # too few rows, below this, to tell whether memories matter
 BEYOND = 2.0  # standard errors above 0 from where on a mean difference is no chance
 
 

@@ -84,7 +84,7 @@ def growth(folder: Path) -> Iterator[Case]:
 
 
 def write_english(path: Path, millions: float) -> None:
-    """Write so many tokens of English, a sentence a line."""
+    """Write some millions of tokens of English, a sentence a line."""
     parts = [read_dataset(DATA / f"lm/eng/{part}.txt.gz") for part in ("val", "test")]
     sentences = [source for part in parts for source, _ in part.pairs()]
     words, ids = np.unique([word for sentence in sentences for word in sentence], return_inverse=True)

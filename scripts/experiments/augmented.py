@@ -335,7 +335,7 @@ class Cell:
         return {"exact": found["exact_match"], "minutes": minutes, "commit": COMMIT, "device": device}
 
     def added(self, out: Path, kind: Kind, data: Path) -> tuple[str, ...]:
-        """The options by which the predictor gets more than the original data."""
+        """The options that give the predictor more than the original data."""
         fresh, _, method = self.system.partition("fresh ")
         if method and not fresh:
             words = kind.options.get(method, ())
