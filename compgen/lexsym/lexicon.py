@@ -245,7 +245,17 @@ def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, in
 
 
 def write(path: Path, entries: Sequence[Entry]) -> None:
-    """Write a lexicon: the names of the columns, then a word a line; spaces between the tokens of a phrase."""
+    """Write a lexicon: the names of the columns, then a word a line; spaces between the tokens of a phrase.
+
+    Raises:
+        DataError: a token has a space or a control character in it, so that `read` would read another one.
+    """
+    for token in (token for one in entries for unit in (one.word, *one.symbols) for token in unit.split(JOINED)):
+        if " " in token or not _writable(token):
+            raise DataError(
+                f"{path}: a lexicon cannot hold the token {token!r}, which has a space or a control character in it: "
+                "change the data, or leave out --write-lexicon (in Python write_lexicon=)"
+            )
     lines = ["\t".join(HEADER), *("\t".join([one.type, one.word, *one.symbols]) for one in entries)]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines).replace(JOINED, " ") + "\n", "utf-8")

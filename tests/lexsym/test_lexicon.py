@@ -181,6 +181,17 @@ def test_a_lexicon_that_contradicts_the_data_is_refused():
         check("x", [Entry("t1", "cat", ("CAT",)), Entry("t1", "dog", ("CANIS",))], pairs)
 
 
+@pytest.mark.parametrize("token", ["new york", " cat", "a\tb", "a\nb", "cat\r"])
+def test_tokens_that_would_be_read_as_others_are_not_written(tmp_path, token):
+    for entry in (Entry("t1", token, ("C",)), Entry("t1", f"c{JOINED}{token}", ("C",)), Entry("t1", "c", ("C", token))):
+        with pytest.raises(DataError, match="a lexicon cannot hold the token"):
+            write(tmp_path / "lexicon.tsv", [entry])
+    assert not (tmp_path / "lexicon.tsv").exists()
+    entries = [Entry("t1", f"new{JOINED}york", ("x\u00a0y", "\u200d")), Entry("-", "type", ("\u2028",))]
+    write(tmp_path / "lexicon.tsv", entries)
+    assert read(tmp_path / "lexicon.tsv") == entries
+
+
 def test_symbols_that_were_found_apart_are_accepted():
     """Alignment may link a word with two symbols that no example has both of."""
     check("x", [Entry("-", "cat", ("CAT", "CATS"))], [(("cat",), ("CAT",)), (("cat", "dog"), ("CATS", "DOG"))])
