@@ -195,7 +195,7 @@ def _content(folder: Path, name: str, entry: FileEntry) -> bytes:
     try:
         content = read_within(path, entry.size)
     except OSError as error:
-        raise BundleError(f"{path}: missing, expected a file of {entry.size:,} bytes") from error
+        raise BundleError(f"{path}: missing or a link, expected a plain file of {entry.size:,} bytes") from error
     if len(content) != entry.size:
         size = path.stat().st_size
         raise BundleError(f"{path}: {size:,} bytes, expected {entry.size:,}: cut short or altered")

@@ -74,7 +74,9 @@ bool plain(const std::string& name) {
 std::string checked(const std::filesystem::path& folder, const std::string& name, const Json& entry) {
   const auto expected = entry.at("size").get<std::size_t>();
   auto content = read_within(folder / name, expected);
-  if (!content) throw UserError(name + ": missing, expected a file of " + std::to_string(expected) + " bytes");
+  if (!content) {
+    throw UserError(name + ": missing or a link, expected a plain file of " + std::to_string(expected) + " bytes");
+  }
   if (content->size() != expected) {
     throw UserError(name + ": not the expected " + std::to_string(expected) + " bytes: cut short or altered");
   }
