@@ -63,17 +63,25 @@ def load_config(
     """
     if name is not None and not isinstance(name, str | Path):
         raise ConfigError(f"configuration {name!r:.60}: expected a name")
-    if isinstance(overrides, str):  # whose letters would be read one by one
-        raise ConfigError(f"overrides {overrides!r:.60}: found a string, expected a list: [{overrides!r:.60}]")
-    name = None if name is None else str(name)
-    changes = [one for one in overrides or [] if one != "?"]
+    name, asked = None if name is None else str(name), _checked_overrides(overrides)
+    changes = [one for one in asked if one != "?"]
     found = _loaded(kind, name, changes, given)
-    if len(changes) < len(overrides or []):
+    if len(changes) < len(asked):
         listed = list(_listed(found))
         width = min(_WIDEST, max(len(setting) for setting, _ in listed))
         lines = [f"{setting:<{width}}  {description}".rstrip() for setting, description in listed]
         raise ConfigError("\n  ".join(["settings for --set KEY=VALUE, with their current values:", *lines]))
     return found
+
+
+def _checked_overrides(overrides: Any) -> Sequence[str]:
+    """Return overrides, none for None; raise ConfigError unless they are a list of strings."""
+    if isinstance(overrides, str):  # whose letters would be read one by one
+        raise ConfigError(f"overrides {overrides!r:.60}: found a string, expected a list: [{overrides!r:.60}]")
+    listed = [] if overrides is None else overrides
+    if not (isinstance(listed, Sequence) and all(isinstance(one, str) for one in listed)):
+        raise ConfigError(f"overrides {overrides!r:.60}: expected a list of strings, each as 'optimisation.batch=64'")
+    return listed
 
 
 def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Mapping[str, Any]) -> C:
@@ -241,6 +249,8 @@ def expected_of(found: Any) -> str:
     kind = str(found["type"]).partition("_")[0]
     if found["type"] in (f"{kind}_parsing", f"{kind}_type", "int_from_float") and kind in _KINDS:
         return _KINDS[kind]
+    if found["type"] == "int_parsing_size":
+        return "a number of fewer digits"
     message = str(found["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
     return f"a number {message}" if message.startswith(("greater", "less")) else message
 
@@ -308,5 +318,5 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # not TOML, or a number of too many digits
         return text  # a bare word is a string

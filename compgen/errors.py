@@ -29,8 +29,8 @@ def how_it_ended(program: str, code: int) -> str:
     """Say how a program ended that has not said it itself: with a code, or by a signal if that is negative."""
     if code >= 0:
         return f"{program} ended with code {code}"
-    killed = -code == getattr(signal, "SIGKILL", None)
-    return f"{program} was ended by {signal.Signals(-code).name}{', perhaps for want of memory' if killed else ''}"
+    name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")  # some have no name
+    return f"{program} was ended by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
 
 
 class Remark(UserWarning):

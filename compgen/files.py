@@ -102,9 +102,11 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
     A file that is replaced hands on its permissions, and a link stays a link. Content for a device or a pipe is copied
     into it at the end. With `directory=True` the temporary path is an existing empty folder, and a folder at `path` is
-    replaced, as a whole. Errors are those of `writing`.
+    replaced, as a whole. Errors are those of `writing` and, for a folder, of `check_replaceable`.
     """
     path = Path(path)
+    if directory:
+        check_replaceable(path)
     if is_stream(path):
         with writing(path), tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             made = Path(folder) / path.name
@@ -201,6 +203,15 @@ def check_writable(path: Path) -> None:
             temporary.touch(exist_ok=False)
         finally:
             remove(temporary)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise UserError for a folder that the system cannot replace by another: the current one, or a mount point."""
+    if folder.is_dir() and (folder.is_mount() or folder.samefile(".")):
+        raise UserError(
+            f"{folder}: the current folder or a mount point, which cannot be replaced as a whole: give the name of a "
+            "new folder"
+        )
 
 
 def check_apart(out: Path, *read: str | Path | None) -> None:

@@ -31,6 +31,9 @@ def test_every_shipped_configuration_loads():
         ("seq2seq_small", ["optimisation.batch=zero"], "zero"),
         ("seq2seq_small", ["batch"], r"expected KEY=VALUE.* \(in Python one of overrides=\)"),
         ("seq2seq_small", ["=3"], "expected KEY=VALUE"),
+        ("seq2seq_small", [f"optimisation.steps={'9' * 5000}"], "found '999.*expected a number of fewer digits"),
+        ("seq2seq_small", ["optimisation.steps=3", 5], "overrides .*, 5]: expected a list of strings"),
+        ("seq2seq_small", 5, "overrides 5: expected a list of strings"),
         ("seq2seq_small", ["held_out.x=1"], "held_out is a value"),
         (
             "csl_scan",

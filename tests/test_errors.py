@@ -8,6 +8,7 @@ from compgen.errors import how_it_ended
     [
         (3, "lmplz ended with code 3"),
         (-6, "lmplz was ended by SIGABRT"),
+        (-35, "lmplz was ended by signal 35"),
         (-9, "lmplz was ended by SIGKILL, perhaps for want of memory"),
     ],
 )

@@ -94,6 +94,15 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path, monkeypatch, linux):
     assert content(tmp_path / "x") == [("a", "last"), ("b", "last")]
 
 
+@pytest.mark.parametrize("name", [".", "../x"])
+def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, name):
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    with pytest.raises(UserError, match="the current folder or a mount point"):
+        write_folder(Path(name), "new")
+    assert not [*Path().iterdir()] and [*tmp_path.iterdir()] == [tmp_path / "x"]
+
+
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
     write_folder(tmp_path / "x", "old")
     replace = Path.replace

@@ -29,6 +29,7 @@ app = App(
     "whether synthetic sentences lower it. Run `cgen lm install` first; it builds KenLM's programs.",
 )
 
+MOST_DIGITS = 20  # of a seed or a count; Python refuses to read some thousands
 SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
 TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Length of the longest n-grams, in words.")]
@@ -101,11 +102,11 @@ def train(texts: TextArgument, options: TrainOptions) -> None:
     """
     from compgen.lm.estimation import Estimation, estimate, fixed_discounts
 
-    counts = _words(options.prune or "")
-    if not all(count.isdecimal() for count in counts):
+    counts = _numbers(options.prune or "")
+    if counts is None:
         raise UserError(f"--prune {options.prune}: expected counts between commas, for instance 0,0,1")
     chosen = options.model_dump(include={"order", "fallback", "memory", "kind", "quantise"})
-    estimation = Estimation(prune=tuple(map(int, counts)), **chosen)
+    estimation = Estimation(prune=tuple(counts), **chosen)
     check_input_once(*map(str, texts))
     check_apart(options.out, *texts)
     found = estimate(texts, options.out, estimation, options.temporary)
@@ -255,10 +256,10 @@ class AugmentOptions(BaseModel):
 
     def runs(self) -> list[int]:
         """The numbers in --seeds."""
-        numbers = _words(self.seeds)
-        if not numbers or not all(seed.isdecimal() for seed in numbers) or len({*map(int, numbers)}) < len(numbers):
+        numbers = _numbers(self.seeds)
+        if not numbers or len({*numbers}) < len(numbers):
             raise UserError(f"--seeds {self.seeds}: expected different numbers between commas")
-        return list(map(int, numbers))
+        return numbers
 
     def chosen(self) -> "Scheme":
         """The scheme, with a count and a window of its own if they are given."""
@@ -348,6 +349,12 @@ def _figures(sides: "dict[str, Perplexity]") -> list[str]:
 def _words(text: str) -> list[str]:
     """Split at commas and spaces."""
     return text.replace(",", " ").split()
+
+
+def _numbers(text: str) -> list[int] | None:
+    """Return whole numbers with commas between them; None if one is none, or has so many digits as none here needs."""
+    words = _words(text)
+    return list(map(int, words)) if all(word.isdecimal() and len(word) <= MOST_DIGITS for word in words) else None
 
 
 def _weights(text: str) -> list[float]:

@@ -18,7 +18,7 @@ import polars as pl
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path, sha256
+from compgen.files import atomic_path, check_replaceable, sha256
 
 CARD = "README.md"
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
@@ -32,9 +32,10 @@ def is_folder(path: str | Path) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError for a folder that holds anything but a dataset written here: nothing else may be replaced."""
+    """Raise UserError for a folder that cannot be replaced, or that holds anything but a dataset written here."""
     if not folder.exists():
         return
+    check_replaceable(folder)
     found = {path.name for path in folder.iterdir()}
     card = folder / CARD
     ours = card.is_file() and _MADE_BY in card.read_text(encoding="utf-8", errors="replace")

@@ -55,7 +55,7 @@ def names_of(
     """Return names, each a string with spaces between tokens or a tuple of tokens, with their types or the usual one.
 
     Raises:
-        UserError: what is given is none, or a name has no tokens.
+        UserError: what is given is none, a name has no tokens, or one of them is empty or has a space in it.
     """
     kinds = given if isinstance(given, Mapping) else {}
     if not isinstance(given, Iterable):
@@ -63,8 +63,10 @@ def names_of(
     names: Names = {}
     for name in given:
         tokens = tuple(name.split()) if isinstance(name, str) else name
-        if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
-            raise UserError(f"found the name {name!r:.60}, expected a string of tokens, or a tuple of them")
+        if not isinstance(tokens, tuple) or not tokens or not all(map(_is_token, tokens)):
+            raise UserError(
+                f"found the name {name!r:.60}, expected a string of tokens, or a tuple of them, none with a space in it"
+            )
         names[tokens] = kinds.get(name, usual)
     return names
 
@@ -221,6 +223,11 @@ def predictions(path: str, asked: Dataset) -> Dataset:
     if len(targets) != len(asked):
         raise DataError(f"{path}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
     return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")
+
+
+def _is_token(token: object) -> bool:
+    """Whether this can be a token of a name: names are kept as text, with spaces between tokens."""
+    return isinstance(token, str) and token.split() == [token]
 
 
 def _is_type(kind: object) -> bool:

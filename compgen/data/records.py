@@ -96,7 +96,7 @@ def names_of_first(text: str) -> list[str]:
     if not text.startswith(("{", "[")):
         return re.split(r"[\t,;]", text.partition("\n")[0])
     try:
-        found, _ = _JSON.raw_decode(text.removeprefix("[").lstrip())
+        found, _ = JSON.raw_decode(text.removeprefix("[").lstrip())
     except (ValueError, KeyError, RecursionError):
         return []  # an error that names the line comes with reading
     return [*found] if isinstance(found, dict) else []
@@ -129,9 +129,9 @@ def _for_json(dataset: Dataset, name: str) -> pl.DataFrame:
 def _object_in(name: str, number: int, line: str) -> dict[str, Any]:
     """Return the object in a line of JSON."""
     try:
-        return _checked(name, number, line, _JSON.decode(line))
+        return _checked(name, number, line, JSON.decode(line))
     except KeyError as error:
-        raise _twice(name, number, error) from None
+        raise twice(f"{name}, line {number}", error) from None
     except (ValueError, RecursionError):
         raise malformed(name, number, f"{shown(line)}, which is no JSON in UTF-8", _RECORD) from None
 
@@ -145,10 +145,10 @@ def _listed(text: str, name: str) -> Iterator[Record]:
     while text[(at := _gap(text, at)) : at + 1] not in ("]", ""):
         number, past = number + text.count("\n", past, at), at
         try:
-            found, end = _JSON.raw_decode(text, at)
+            found, end = JSON.raw_decode(text, at)
             yield number, _checked(name, number, text[at:end], found)
         except KeyError as error:
-            raise _twice(name, number, error) from None
+            raise twice(f"{name}, line {number}", error) from None
         except (ValueError, RecursionError):
             raise malformed(name, number, f"{shown(text[at : at + 100])}, which is no JSON in UTF-8", _LIST) from None
         at = end
@@ -173,8 +173,9 @@ def _checked(name: str, number: int, text: str, found: Any) -> dict[str, Any]:
     return found
 
 
-def _twice(name: str, number: int, error: KeyError) -> DataError:
-    return malformed(name, number, f"the key {shown(error.args[0])} twice in an object", "each key once")
+def twice(place: str, error: KeyError) -> DataError:
+    """Return the error for an object of JSON in which a key is there twice, as `JSON` found it."""
+    return DataError(f"{place}: found the key {shown(error.args[0])} twice in an object, expected each key once")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -186,7 +187,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_object)
+JSON = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _rows(text: str, name: str) -> Iterator[Row]:

@@ -26,7 +26,7 @@ from compgen.data.columns import for_json
 from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
 from compgen.data.examples import COLUMNS, Dataset
 from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, plain
-from compgen.data.records import looks_like_csv, names_of_first
+from compgen.data.records import JSON, looks_like_csv, names_of_first, twice
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
 
@@ -259,16 +259,20 @@ def _tokens(text: str, place: str) -> Source:
 
 def _jsonl(line: str, place: str) -> Source:
     try:
-        record = json.loads(line)
-        json.dumps(record, ensure_ascii=False).encode()  # half of a surrogate pair is no text
-        source = record["source"]
+        record = JSON.decode(line)
+        text = json.dumps(record, ensure_ascii=False)
+        text.encode()  # half of a surrogate pair is no text
+        source = record.get("source") if isinstance(record, dict) else None
         tokens = source.split() if isinstance(source, str) else source
-        more = {name: value for name, value in record.items() if _is_carried(name)}
-        if not tokens or not all(isinstance(token, str) for token in tokens):
+        if not (tokens and isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)):
             raise ValueError
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except KeyError as error:
+        raise twice(place, error) from None
+    except (ValueError, RecursionError):
         expected = '{"source": ...}, a list of tokens or a string'
         raise DataError(f"{place}: found {shown(line)}, expected {expected}") from None
+    readable = json.loads(text, parse_constant=str)  # NaN and infinite numbers, which JSON does not have, as text
+    more = {name: value for name, value in readable.items() if _is_carried(name)}
     return Source(tokens, _line(tokens), more)
 
 

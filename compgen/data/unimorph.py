@@ -35,7 +35,6 @@ _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
 SOME_TAGS = r"\s*[\p{Uppercase}\d][^\s;]*(?:;[^\s;]+)*;?\s*"
 SEVERAL = ";"  # what joins them
 _SIGNS = (";", r"\|", ",", r"\s")  # what may part tags, the surest first
-_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _ORDER = "lemma TAB form TAB tags, in this order"
 _TAGGED = rf"^[^\t]*\t[^\t]*\t({SOME_TAGS})$"
 BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
@@ -329,13 +328,26 @@ def tags_of(text: str, signs: tuple[str, ...] = _SIGNS) -> tuple[str, ...]:
 
     So `NOM(3,SG)` is one tag, and `Case=Nom,Acc|Number=Sing` are two.
     """
-    plain, hidden = "", text
-    while plain != hidden:  # brackets may stand in brackets
-        plain, hidden = hidden, _BRACKETS.sub(lambda found: "_" * len(found[0]), hidden)
+    plain = _without_brackets(text)
     ends = next((found for sign in signs if (found := [*re.finditer(sign, plain)])), [])
     places = [-1, *(end.start() for end in ends), len(text)]
     tags = (text[before + 1 : after].strip() for before, after in pairwise(places))
     return tuple(filter(None, tags))
+
+
+def _without_brackets(text: str) -> str:
+    """Return text with `_` for each character from a bracket to the one that closes it, of whatever kind."""
+    opened, pairs = list[int](), list[tuple[int, int]]()
+    for place, letter in enumerate(text):
+        if letter in "([{":
+            opened.append(place)
+        elif letter in ")]}" and opened:
+            pairs.append((opened.pop(), place + 1))
+    plain, done = "", 0
+    for begin, end in sorted(pairs):
+        if begin >= done:  # not within another pair
+            plain, done = plain + text[done:begin] + "_" * (end - begin), end
+    return plain + text[done:]
 
 
 def language_of(path: str | Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
+from compgen.files import check_replaceable
 from compgen.models.pretrained import FILE, Ids, Pretrained
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.spelling import Spelling
@@ -96,5 +97,6 @@ def _require_folder(out: Path) -> None:
     """Raise UserError, before any work, unless `out` is new, empty or a model's folder, which is replaced."""
     if out.suffix == ".pt":
         raise UserError(f"{out}: a pretrained model is written to a folder, whose name does not end in .pt")
+    check_replaceable(out)
     if out.exists() and not (out / FILE).is_file() and not (out.is_dir() and not any(out.iterdir())):
         raise UserError(f"{out}: exists and is not a model that compgen trained: choose another name")

@@ -200,6 +200,8 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["perplexity", "base.bin", "val.txt", "--sentences", "val.txt"], "val.txt: it is read, too"),
         (["interpolate", "base.bin", "base.bin", "--validation", "val.txt", "-o", "base.bin"], "it is read, too"),
         (["augment", "x.txt", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "1,1"], "different numbers"),
+        (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "9" * 5000], "different numbers"),
+        (["train", "train.txt", "-o", "x.bin", "--prune", "9" * 5000], "expected counts between commas"),
         (["augment", "val.txt", "--validation", "x", "--test", "./x", "-o", "d"], "fitted to the test"),
         (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),
         (["perplexity", "cut.bin", "val.txt"], "cut.bin: not a model"),

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
-from compgen.data.folder import CARD
+from compgen.data.folder import CARD, check_folder
 from compgen.data.formats import format_of, read_dataset, write_dataset
 from compgen.errors import DataError, Remark, UserError
 
@@ -44,7 +45,7 @@ def test_splits_of_folders_of_other_hands_are_the_names_of_their_files(tmp_path)
     assert dataset.pairs() == [(["a", "b"], ["c"])] * 3
 
 
-def test_what_is_no_dataset_is_never_replaced(tmp_path):
+def test_what_is_no_dataset_is_never_replaced(tmp_path, monkeypatch):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("precious")
     (tmp_path / "project" / "data").mkdir(parents=True)
@@ -55,6 +56,10 @@ def test_what_is_no_dataset_is_never_replaced(tmp_path):
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "precious"
     assert (tmp_path / "project" / CARD).read_text() == "# My project"
     (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UserError, match="the current folder"):  # before anything is made to be written there
+        check_folder(Path())
+    monkeypatch.chdir(tmp_path)
     write_dataset(DATA, tmp_path / "empty")
     assert load(str(tmp_path / "empty")) == DATA
 

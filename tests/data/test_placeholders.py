@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from compgen.data import catalog
 from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
-from compgen.data.placeholders import NAMES, mask, names_in, read_names, shared_names, unmask, unmasked
+from compgen.data.placeholders import NAMES, mask, names_in, names_of, read_names, shared_names, unmask, unmasked
 from compgen.errors import DataError, Remark, UserError
 
 WHERE = Dataset.from_pairs(
@@ -138,6 +138,9 @@ def test_what_cannot_be_masked_or_unmasked_is_refused():
         mask(WHERE, {("texas",): "name1"})
     with pytest.raises(DataError, match="found no column 'names'"):
         names_in(WHERE)
+    for name in (("new york",), ("new", ""), ()):  # they could not be put back as they were
+        with pytest.raises(UserError, match=r"found the name \(.*none with a space in it"):
+            names_of([name])
     for text in ("x", "[]", '{"name0": 3}', None):
         damaged = Dataset(WHERE.frame.with_columns(names=pl.Series([text] * 5, dtype=pl.String)))
         with pytest.raises(DataError, match=r"example 1: found .* in the column 'names'"):

@@ -290,6 +290,12 @@ def test_answers_carry_other_columns_on_but_right_answers_and_what_json_cannot_h
     assert next(read_sources(str(tmp_path / "x.jsonl"))) == [Source(["a", "b"], ("a b",), {"id": 7})]
 
 
+def test_numbers_that_json_does_not_have_are_carried_on_as_text(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"source": "a", "x": NaN, "y": [1e999, 2.5], "z": {"of": -Infinity}}\n')
+    more = {"x": "NaN", "y": ["Infinity", 2.5], "z": {"of": "-Infinity"}}
+    assert next(read_sources(str(tmp_path / "x.jsonl"))) == [Source(["a"], ("a",), more)]
+
+
 @pytest.mark.parametrize("columns", [("lemma", "form", "tags"), ("lemma", "tags"), ("id", "MSD", "Lemma")])
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "tsv", "parquet"])
 def test_named_columns_of_lemmas_and_tags_are_words_whether_forms_are_there_or_not(tmp_path, suffix, columns):
@@ -346,6 +352,9 @@ def test_other_data_are_read_whole(tmp_path):
         ("x.jsonl", '{"source": "a"}\n{"target": "b"}\n', 'line 2: found .*expected {"source"'),
         ("x.jsonl", '{"source": ["a", 3]}\n', "line 1: found"),
         ("x.jsonl", '{"source": []}\n', "line 1: found"),
+        ("x.jsonl", '{"source": {"a": 1}}\n', "line 1: found"),
+        ("x.jsonl", '["source"]\n', "line 1: found"),
+        ("x.jsonl", '{"source": "a", "source": "b"}\n', "line 1: found the key 'source' twice in an object"),
         ("x.jsonl", '{"source": "a\\ud800"}\n', "line 1: found"),
         ("words", "Hahn\tHahnes\tN;GEN\nTee\tN;PL\tTees\n", "line 2: found the tags 'N;PL' in second place"),
         ("words", "gel\tV;PRS\ngel\n", "line 2: found 'gel', expected lemma TAB tags"),

@@ -181,10 +181,16 @@ def test_tags_of_a_table_are_parted_in_any_usual_way(value):
         (["NOM(3,SG)", "A,B", "C|D E"], ("NOM(3,SG)", "A,B", "C|D E")),
         ("A(;B;C)", ("A(;B;C)",)),
         ("A(;B", ("A(", "B")),
+        ("((A;B);C", ("((A;B)", "C")),
     ],
 )
 def test_signs_in_brackets_or_after_surer_ones_part_no_tags(value, tags):
     assert tags_in(value) == tags
+
+
+def test_many_brackets_within_each_other_take_no_longer_than_side_by_side():
+    nested = "(" * 100_000 + "A;B" + ")" * 100_000
+    assert tags_in(f"{nested};C") == (nested, "C")
 
 
 def test_tags_of_lines_are_parted_as_those_of_tables(tmp_path):

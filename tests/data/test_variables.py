@@ -1,7 +1,7 @@
 """Variables as distances, and back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
@@ -29,6 +29,7 @@ def test_both_kinds_count_apart():
 
 
 @given(TOKENS)
+@example(["$999999999"])
 def test_names_come_back(tokens):
     assert named(relative(tokens)) == tokens
 
