@@ -1,4 +1,4 @@
-"""compgen makes the training examples that people lack.
+"""compgen makes new training examples by recombining those that there are.
 
 The same verbs as on the command line, in a few lines each:
 
@@ -92,12 +92,12 @@ _HOMES = {
     "UserError": "compgen.errors",
 }
 
-_MODULES = ("errors", "lm")  # that are named by `compgen.NAME`, too
+_MODULES = ("errors", "lm")  # that `compgen.NAME` gives, too
 
 __all__ = [*sorted(_HOMES), "__version__"]
 
 
-if not TYPE_CHECKING:  # or any name would be known
+if not TYPE_CHECKING:  # with this function, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

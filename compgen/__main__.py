@@ -6,25 +6,25 @@ import os
 import sys
 from typing import NoReturn
 
-# Polars' allocator keeps what is freed for two seconds, for the next tables and the threads of two cores. As Polars
-# sets it, it gives pages back to the system after half a second, and takes new ones, which must be filled with zeros:
-# a tenth of large tables' time.
+# Polars' allocator is to keep freed memory for two seconds, and to have one arena for every two cores. As Polars sets
+# it, it returns pages to the system after half a second. New pages must be filled with zeros, which takes a tenth of
+# the time of work on large tables.
 os.environ.setdefault("_RJEM_MALLOC_CONF", f"dirty_decay_ms:2000,narenas:{max(1, (os.cpu_count() or 1) // 2)}")
 
-# PyTorch's threads (GNU OpenMP) spin while they wait for each other. Beside other programs that keep the cores busy,
-# that lasts a time slice each time. After so many turns (about 0.1 ms) they now sleep, which takes hardly longer
-# where nothing else runs (docs/speed.md).
+# PyTorch's threads (GNU OpenMP) spin while they wait for each other. If other programs keep the cores busy, each wait
+# lasts a time slice. With this setting, threads sleep after about 0.1 ms of spinning; if nothing else runs, that takes
+# hardly longer (docs/speed.md).
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-# Python looks for garbage each time that there are 700 objects more, and once more at its end. Imports make many
-# thousands of objects, which stay: looking through them takes a third of the time of a short command.
+# Python looks for garbage after every 700 new objects, and once more at its end. Imports make many thousands of objects,
+# all of which stay: looking through them takes a third of the time of a short command.
 gc.set_threshold(100_000)
 atexit.register(gc.freeze)
 
 
 def main() -> NoReturn:
-    """Run the command; Ctrl-C while it is being imported ends it quietly, too."""
+    """Run the command. Ctrl-C ends it quietly during the imports, too."""
     try:
         from compgen.cli.main import run
 

@@ -1,4 +1,4 @@
-"""The verbs in Python: train, export, predict and more. The command line goes by these, or by what they call.
+"""The verbs in Python: train, export, predict and more. The command line calls these, or what they call.
 
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """
@@ -41,11 +41,11 @@ def evaluate(
     """Score a model's answers, or given ones, against the targets of some examples, as `cgen evaluate` does.
 
     Args:
-        model: a predictor, or where one is; an opened generator, which answers directly; or a target for each example,
-            a string or a list of tokens.
-        data: what is asked. Sources that have several targets are a `Remark`: one of them is predicted. So are
-            examples that the model was trained on, as far as it knows them: see `memory`.
-        split: of several, the one to ask; None for all of them.
+        model: a predictor or its path; an opened generator, which answers directly; or the answers, one for each
+            example, as strings or lists of tokens.
+        data: the examples to score on. A `Remark` says how many sources have several targets, of which only one can be
+            predicted, and how many examples the model was trained on, as far as it knows (see `memory`).
+        split: the split to score on, if there are several; None for all of them.
         beam: the width of a predictor's beam search; 1 is greedy.
 
     Raises:
@@ -63,8 +63,7 @@ def evaluate(
     if isinstance(model, Predictor | Generator):
         for remark in model.memory(asked):
             warnings.warn(remark, Remark, stacklevel=2)
-    if isinstance(model, Predictor | Generator):
-        answers = _answers(model, sources, beam, 3)
+        answers = _answers(model, sources, beam)
     else:
         answers = _given_answers(model, len(targets), beam)
     for remark in (*most_right(pairs), *spaces_alone(answers, targets)):
@@ -73,7 +72,7 @@ def evaluate(
 
 
 def _given_answers(answers: Any, count: int, beam: int) -> list[list[str]]:
-    """Given answers as lists of tokens; UserError for what cannot be those of `count` examples."""
+    """Return given answers as lists of tokens; raise UserError if they cannot be those of `count` examples."""
     if beam != 1:
         raise UserError("answers that are given take no beam: leave it out")
     if not isinstance(answers, Iterable):
@@ -105,8 +104,8 @@ def train_generator(
         config: a TOML file, or a shipped configuration: recombine_small, recombine_scan, recombine_morphology, auto
             (settings found from the data) and more, which are listed where a name is unknown.
         out: the checkpoint, a `.pt` file.
-        overrides: settings that are changed, each as `optimisation.steps=3000`; `["?"]` lists them in an error.
-        split: of several, the one to learn from; None for all of them.
+        overrides: settings to change, each as `optimisation.steps=3000`; `["?"]` raises an error that lists all.
+        split: the split to learn from, if there are several; None for all of them.
         options: seed (0), resume (an interrupted training), device (auto, cpu or cuda), quiet (without progress) and
             name (of the data, for the record).
 
@@ -137,9 +136,9 @@ def train_predictor(
     """Train a predictor by a named configuration; return what it was trained on and the result.
 
     Args:
-        dataset, out, overrides, split: as of `train_generator`.
-        config: a TOML file, or a shipped configuration: seq2seq_small, seq2seq_scan or seq2seq_morphology; of the
-            architecture transformer transformer, transformer_small or transformer_relative.
+        dataset, out, overrides, split: as for `train_generator`.
+        config: a TOML file, or a shipped configuration: seq2seq_small, seq2seq_scan or seq2seq_morphology; for the
+            architecture transformer: transformer, transformer_small or transformer_relative.
         architecture: recurrent or transformer.
         options: those of `train_generator`, `augmented`, more examples to train on, and `fresh`, which
             `compgen.training.pairs` describes.
@@ -170,11 +169,11 @@ def train_pretrained(
     """Fine-tune a pretrained encoder-decoder by a named configuration; return what it was trained on and the result.
 
     Args:
-        dataset, overrides, split: as of `train_generator`.
+        dataset, overrides, split: as for `train_generator`.
         model: a folder, or a name on the Hugging Face hub.
         config: a TOML file, or a shipped configuration: t5 or t5_small.
         out: a folder.
-        options: as of `train_predictor`.
+        options: as for `train_predictor`.
 
     Raises:
         UserError: as `train_generator`.
@@ -190,7 +189,7 @@ def train_pretrained(
 
 
 def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a training: the seed as a number of Python's, as records are to hold it; augmented examples read.
+    """Check the options of a training; return them with the seed as Python's int, for records, and examples loaded.
 
     Raises:
         ConfigError: there is no such option.
@@ -234,8 +233,8 @@ def predict(
     """Predict the target of each source: a string for a string, with spaces between tokens, else a list of tokens.
 
     Args:
-        model: an opened one, or where it is, as for `Predictor.load`; tokens that it does not know are a `Remark`.
-        sources: of which each is a string with spaces between tokens, or a list of tokens.
+        model: an opened model or its path, as for `Predictor.load`. A `Remark` names tokens that it does not know.
+        sources: each a string with spaces between tokens, or a list of tokens.
         beam: the width of beam search; 1 is greedy.
         direct: let a generator or a grammar answer; a source that it has no answer to gets an empty target. So does a
             source without tokens, in any case.
@@ -250,19 +249,19 @@ def predict(
         model = Generator.load(model) if direct else Predictor.load(model)
     asked = list(sources)
     tokens = token_lists(source.split() if isinstance(source, str) else source for source in asked)
-    found = _answers(model, tokens, beam, 3)
+    found = _answers(model, tokens, beam)
     return [
         " ".join(target) if isinstance(source, str) else target for source, target in zip(asked, found, strict=True)
     ]
 
 
-def _answers(model: "Predictor | Generator", sources: list[list[str]], beam: int, level: int) -> list[list[str]]:
-    """The target of each source, an empty one for a source without tokens; what is not known is a warning."""
+def _answers(model: "Predictor | Generator", sources: list[list[str]], beam: int) -> list[list[str]]:
+    """Return the target of each source, an empty one for a source without tokens; warn of unknown tokens."""
     if isinstance(model, Generator) and beam != 1:
         raise UserError("direct inference answers greedily: leave out beam")
     some = [source for source in sources if source]
     for remark in model.remarks(some) if isinstance(model, Predictor) else ():
-        warnings.warn(remark, Remark, stacklevel=level)
+        warnings.warn(remark, Remark, stacklevel=3)
     left = iter(model.answer(some) if isinstance(model, Generator) else model.predict(some, beam, unknown=True))
     return [next(left) if source else [] for source in sources]
 

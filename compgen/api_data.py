@@ -1,6 +1,6 @@
 """The verbs for examples in Python: load, check, split, augment, select, mask and more.
 
-The command line goes by these, or by what they call. Nothing here imports torch until something needs it.
+The command line calls these, or what they call. Nothing here imports torch until something needs it.
 """
 
 import warnings
@@ -32,7 +32,7 @@ def load_dataset(
 
     Raises:
         DataError: there is no such file, data set or column, or it cannot be read.
-        UserError: it is no name.
+        UserError: `spec` is neither a string nor a path.
     """
     from compgen.data.catalog import load
 
@@ -45,7 +45,7 @@ def load_dataset(
 
 
 def _columns(source: str | None, target: str | None) -> "Columns":
-    """The columns of a table; UserError for what is no name."""
+    """Return the columns of a table by their names; raise UserError for a name that is no string."""
     from compgen.data.named import Columns
 
     for name in (source, target):
@@ -63,7 +63,7 @@ def write_dataset(dataset: "Dataset | str | Path", path: str | Path, format: str
 
 
 def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Path") -> "Quality":
-    """What made examples are like beside those they were made from; see `compgen.evaluation.quality.quality`.
+    """Measure made examples against those that they were made from; see `compgen.evaluation.quality.quality`.
 
     `print("\\n".join(found.warnings()))` says what is wrong with them, if anything.
     """
@@ -85,8 +85,8 @@ def measure_overlap(
     Args:
         test: the data to test on.
         training: the data to train on, perhaps with augmented examples added; by default those of `test`.
-        split: of several splits of `test`, the one to test on; None for all of them.
-        train_split: of several splits of `training`, the one to train on; None for all of them.
+        split: the split of `test` to test on, if there are several; None for all of them.
+        train_split: the split of `training` to train on, if there are several; None for all of them.
 
     Raises:
         UserError: there is no such split, or test data would be compared with themselves, or have no tokens.
@@ -139,7 +139,7 @@ def check(data: "Dataset | str | Path", *, source: str | None = None, target: st
 
     Raises:
         DataError: there is no such file or column, or no line of it can be understood.
-        UserError: columns are named of a dataset.
+        UserError: columns are named for a `Dataset`, which has no others than source and target.
     """
     from compgen.data.catalog import given
     from compgen.data.checks import findings, rows_of
@@ -170,9 +170,9 @@ def augment(
     Args:
         data: what to learn from; or a file, or NAME/SPLIT of a known data set.
         method: one of `compgen.augmenters.registry.summaries()`, for instance geca, csl or stemcorrupt.
-        count: how many; by default as many as the method makes.
+        count: how many to make; the default depends on the method.
         seed: fixes all that is drawn.
-        split: of several, the one to learn from; None for all of them.
+        split: the split to learn from, if there are several; None for all of them.
         options: of the method, as in `cgen augment METHOD --help`.
 
     Raises:
@@ -184,7 +184,7 @@ def augment(
     from compgen.data.catalog import given
 
     known = [*names_of(augment)[2:], *settings_of(find(method).options_type)]
-    others = {*names_of(Augmenter.__init__), "overrides"}  # the last of which it refuses with advice of its own
+    others = {*names_of(Augmenter.__init__), "overrides"}  # the augmenter refuses `overrides` with advice of its own
     check_options(method, [name for name in options if name not in others], known)
     fitted = make(method, **options).fit(given(data).part(split), seed)
     made = fitted.sample(count, seed)
@@ -230,22 +230,22 @@ def select(
 ) -> "Dataset":
     """Select synthetic examples to train on, as `cgen select` does; see `compgen.augmenters.selection`.
 
-    Candidates are drawn as they are, as published: repetitions among what is selected are a `Remark`.
+    As published, a repeated candidate may be selected as often as it occurs; a `Remark` says if one is.
 
     Args:
-        candidates: of any augmenter; or a file.
-        count: how many.
+        candidates: the examples of any augmenter, or their file.
+        count: how many to select.
         by: a strategy of `compgen.augmenters.selection.STRATEGIES`.
         model: for strategies that use losses: a predictor that was trained on the original examples.
         template: what selected examples should differ in: tags, shape, length or template (the column of that name); by
             default tags, or shape where there are none.
-        seed: of what is drawn.
-        split: of several, the one to select from; None for all of them.
+        seed: fixes all that is drawn.
+        split: the split to select from, if there are several; None for all of them.
         quiet: without progress.
 
     Raises:
-        UserError: there is no such strategy, template or split, too few candidates, a model that is not used, or none
-            where the strategy needs one, as the usual one does.
+        UserError: there is no such strategy, template or split; there are too few candidates; or a model is given that
+            the strategy does not use, or none where it needs one, as the default does.
     """
     from compgen.augmenters import selection
     from compgen.data.catalog import given
@@ -272,7 +272,7 @@ def select(
 def _losses(
     candidates: "Dataset", by: str, model: "str | Path | Predictor | None", quiet: bool
 ) -> "NDArray[np.float64] | None":
-    """The losses that a strategy selects by; None where it uses none."""
+    """Return the losses that a strategy selects by; None if it uses none."""
     from compgen.augmenters.selection import STRATEGIES
     from compgen.progress import Progress
 
@@ -295,7 +295,7 @@ def _losses(
 
 
 def signs(data: "Dataset | str | Path", form: str) -> "Dataset":
-    """Set signs apart from words, or put back what was set apart, as `cgen data write --signs` does.
+    """Split signs from words, or join what was split, as `cgen data write --signs` does.
 
     Args:
         data: sources and targets; or predictions.
@@ -330,20 +330,20 @@ def mask(
     prefix: str = "name",
     most: float = 0.25,
 ) -> "Dataset":
-    """Put placeholders for names, alike in sources and targets, as `cgen data mask` does.
+    """Replace names by placeholders, the same in source and target, as `cgen data mask` does.
 
     Args:
         data: sources and targets.
         names: names, each a string with spaces between tokens or a tuple of tokens, perhaps with their types (a
             mapping); or a file of them, as `cgen data mask --names` reads. By default what sources and targets share.
-        prefix: what placeholders of names without a type begin with.
-        most: without names: a name is in at most this share of examples.
+        prefix: what placeholders begin with if their name has no type.
+        most: if no names are given: the largest share of examples that may have a name.
 
     Returns:
         The data with a column `names`, by which `unmask` puts names back.
 
     Raises:
-        UserError: nothing is shared, a name has no tokens, or a type cannot be one.
+        UserError: sources and targets share nothing, a name has no tokens, or no placeholder can begin with a type.
     """
     from compgen.data import placeholders
     from compgen.data.catalog import given

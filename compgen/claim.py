@@ -1,4 +1,4 @@
-"""A folder is kept for one run: a file in it says which, and is locked while it goes on."""
+"""A folder reserved for one run: a file in it says which run, and is locked while the run goes on."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,21 +10,21 @@ from compgen import __version__
 from compgen.errors import UserError
 from compgen.files import check_writable, create, is_beside, lock, reading, remove
 
-SHOWN = 4  # differences of a run from another
+SHOWN = 4  # differences from another run, at most
 
 
 @contextmanager
 def claimed(
     path: Path, what: str, digests: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Iterator[Callable[[], None]]:
-    """Keep a folder for a run, and others out of it; yield what to call when nothing can be refused any more.
+    """Reserve a folder for a run; yield a function to call as soon as nothing can be refused any more.
 
     A run that is refused before that leaves the folder as it was.
 
     Args:
         path: the file that says what its folder is for.
-        what: such a run is called.
-        digests: of what is read, by names in the plural.
+        what: what messages call such a run.
+        digests: digests of the files that are read, by what messages call these files (plural).
         settings: all else that the results depend on.
 
     Raises:

@@ -18,12 +18,14 @@ from typing import Any
 from compgen.errors import UserError
 
 _SERVE = "from compgen.copies import serve; serve()"
-_MEMORY = "a process that works beside this one has ended, perhaps for want of memory; OMP_NUM_THREADS=1 does without, "
-_MEMORY += "in more time"
+_MEMORY = (
+    "a process that works beside this one has ended, perhaps for want of memory; OMP_NUM_THREADS=1 does without, "
+    "in more time"
+)
 
 
 class Copies:
-    """Copies that are there; see `copies`."""
+    """Running copies of an object, made by `copies`."""
 
     def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
         self._processes = processes
@@ -44,11 +46,11 @@ class Copies:
                 raise UserError(_MEMORY) from error
 
     def results(self) -> list[Any]:
-        """Wait for what the last method that returns something has returned, in all copies.
+        """Wait for the last method called that returns something; return its results, one from each copy.
 
         Raises:
             UserError: a copy has ended.
-            Exception: what a copy has raised; it cannot be called again.
+            Exception: the one that a copy has raised; this copy cannot be called again.
         """
         try:
             found = [pickle.load(process.stdout) for process in self._processes if process.stdout is not None]
@@ -62,7 +64,7 @@ class Copies:
 
 @contextmanager
 def copies(makers: Sequence[Callable[[], object]]) -> Iterator[Copies]:
-    """Begin a process for each object that is to be made, and end all when the context does."""
+    """Start a process for each maker, which makes its object there; end all processes with the context."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -111,7 +113,7 @@ def _return(result: Any) -> None:
 
 
 def _listen(messages: "SimpleQueue[Any]") -> None:
-    """Pass on messages while the process works, and end it in the middle of that when there can be none."""
+    """Pass messages on while the process works; end it, even in the middle of work, once its parent is gone."""
     try:
         while True:
             messages.put(pickle.load(sys.stdin.buffer))

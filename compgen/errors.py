@@ -9,7 +9,7 @@ class UserError(Exception):
 
 
 def whole(number: object) -> int | None:
-    """A whole number, NumPy's too, as Python's; None for what is none."""
+    """Return a whole number, also one of NumPy's, as Python's int; None for anything else."""
     try:
         return None if isinstance(number, bool) else operator.index(number)  # type: ignore[arg-type]
     except TypeError:
@@ -17,7 +17,7 @@ def whole(number: object) -> int | None:
 
 
 def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, int]:
-    """A number of samples (None stands for all) and a seed as Python's numbers; UserError for an impossible one."""
+    """Return a number of samples (None: all) and a seed as Python's ints; raise UserError if one is impossible."""
     samples, fixed = whole(0 if count is None else count), whole(seed)
     if samples is None or samples < 0 or fixed is None or not 0 <= fixed < 2**64:
         asked = "" if count is None else f"count {count!r}, "
@@ -26,7 +26,7 @@ def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, in
 
 
 def how_it_ended(program: str, code: int) -> str:
-    """Say how a program ended that has not said it itself: with a code, or by a signal if that is negative."""
+    """Say how a program ended that left no message: with its exit code, or by a signal if the code is negative."""
     if code >= 0:
         return f"{program} ended with code {code}"
     name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")  # some have no name
@@ -56,8 +56,8 @@ class ConfigError(UserError):
 class Interrupted(BaseException):
     """The user stopped long work, whose state is saved; the message says how to continue.
 
-    As KeyboardInterrupt it is no `Exception`: who goes on after errors does not go on after Ctrl-C. `number` is that of
-    the signal. The exit code is 128 more: 130 for Ctrl-C, 143 for SIGTERM.
+    Like KeyboardInterrupt it is no `Exception`, so that code that continues after errors does not continue after
+    Ctrl-C. `number` is that of the signal. The exit code is 128 more: 130 for Ctrl-C, 143 for SIGTERM.
     """
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:

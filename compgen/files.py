@@ -32,7 +32,7 @@ def writing(path: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def reading(path: Path) -> contextlib.AbstractContextManager[None]:
-    """The same, of a file of our own that is read again."""
+    """The same for reading a file that compgen wrote."""
     return _told(path, "read")
 
 
@@ -138,7 +138,7 @@ def atomic_path(path: Path, *, directory: bool = False) -> Iterator[Path]:
 
 def _exchange(made: Path, path: Path) -> None:
     """Exchange two folders. Where the system cannot do it at once, there is no `path` for a moment, never a part."""
-    with contextlib.suppress(AttributeError):  # no such function but in Linux
+    with contextlib.suppress(AttributeError):  # only Linux has this function
         names = os.fsencode(made), os.fsencode(path)
         if ctypes.CDLL(None).renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
             return
@@ -163,7 +163,7 @@ def is_beside(path: Path) -> bool:
 
 
 class _Packed(gzip.GzipFile):
-    """Closes the file below it, too: what that still holds back is written then, or an error raised."""
+    """A gzip stream that also closes its file, so that an error in writing what the file still buffers is raised."""
 
     def __init__(self, path: Path) -> None:
         self._below = path.open("wb")
@@ -261,7 +261,8 @@ def lock(stream: BinaryIO, path: Path) -> None:
         raise UserError(f"{path}: another run is writing it") from error
     except OSError:
         return  # a file system without locks
-    if not path.exists() or path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+    now = _status(path)
+    if now is None or now.st_ino != os.fstat(stream.fileno()).st_ino:
         raise UserError(f"{path}: another run has just ended and taken it: try again")
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM are handled between two steps of the work, so that its state can be saved."""
+"""Handling Ctrl-C and SIGTERM between two steps of the work, so that its state can be saved."""
 
 import signal
 import threading
@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-TOGETHER = 1.0  # seconds in which signals count as one: `timeout` sends its own to a process, and again to its group
+TOGETHER = 1.0  # seconds in which signals count as one: `timeout` sends its signal to the process and to its group
 
 
 @contextmanager
 def interruptible() -> Iterator[Sequence[int]]:
-    """Yield a list that takes SIGINT or SIGTERM; one more, a second later, raises KeyboardInterrupt at once."""
+    """Yield a list that gets the number of a SIGINT or SIGTERM; another, TOGETHER later, raises KeyboardInterrupt."""
     got: list[int] = []
     again = 0.0
     if threading.current_thread() is not threading.main_thread():

@@ -27,10 +27,9 @@ def note(text: str, quiet: bool = False) -> None:
 
 @contextmanager
 def stages() -> Iterator[Watch]:
-    """A `Watch` that shows the stages of some work one after another: in percent, or what has no known end in steps."""
-    current = ""
+    """Yield a `Watch` that shows stages of work one after another: in percent, or in steps if the end is unknown."""
+    current, bar = "", Progress("", 100)
     with ExitStack() as shown:
-        bar = Progress("", 100)
 
         def watch(stage: str, share: float | None, note: str = "") -> None:
             nonlocal current, bar
