@@ -21,9 +21,9 @@ from compgen.data.unimorph import BUNDLE, SOME_TAGS
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
-FEWEST = 10  # rows in which a first one can be told from others
-NEARLY = 0.9  # share of rows
-RARE = 20  # times as many rows as those without a word of others
+FEWEST = 10  # rows, from which on the first can be told from the others
+NEARLY = 0.9  # share of rows that counts as nearly all
+RARE = 20  # rows without a word of other rows are rare if there are at least so many times as many rows
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
@@ -91,7 +91,7 @@ def _either(test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
 
 
 def unformed(rows: pl.DataFrame) -> Finding | None:
-    """Words below names of columns of which none is `form`, or lemmas with their tags alone."""
+    """Words whose form is missing: no column is called `form`, or there are only lemmas and tags."""
     if rows.height > 1 and (named := unnamed_forms(rows.select(COLUMNS).row(0))):
         what = f"the first line names columns of words, lemma and {named[0]}, but none is called form"
         return Finding("error", what, [rows["number"][0]], f"if {named[1]!r} holds the forms, call it form")
@@ -198,7 +198,7 @@ def ids(first: pl.Series, third: pl.Series) -> bool:
 
 
 def quotes(rows: pl.DataFrame) -> Finding | None:
-    """Quotes of CSV that are part of the text."""
+    """Quotes as of CSV that are read as part of the text."""
     quoted = _either(lambda side: side.str.strip_chars().str.contains(QUOTED))
     finding = _found(
         rows,
@@ -318,7 +318,7 @@ def characters(rows: pl.DataFrame, signs: str, what: str, advice: str) -> Findin
 
 
 def invisible(rows: pl.DataFrame) -> Finding | None:
-    """Characters that nobody sees."""
+    """Characters of zero width, which nobody sees."""
     return characters(rows, INVISIBLE, "zero-width characters: tokens that look the same are different", "remove them")
 
 
@@ -328,19 +328,19 @@ def no_break(rows: pl.DataFrame) -> Finding | None:
 
 
 def replacement(rows: pl.DataFrame) -> Finding | None:
-    """What an earlier conversion left of a character."""
+    """The sign that stands for a character which an earlier conversion has lost."""
     return characters(rows, "\ufffd", "a character lost in a conversion (U+FFFD)", "save the table again as UTF-8")
 
 
 def decomposed(rows: pl.DataFrame) -> Finding | None:
-    """Letters and accents apart, where most are composed."""
+    """Accents stored apart from their letters (text that is not in NFC)."""
     apart = _either(lambda side: side.str.normalize("NFC") != side)
     what = "accents stored apart from their letters (not in Unicode's NFC)"
     return _found(rows, apart, "warning", what, "compose them: NFC")
 
 
 def unsegmented(rows: pl.DataFrame) -> Finding | None:
-    """A side of one token in most rows, which is long; or in nearly all rows, nearly each of which has another."""
+    """A side that is one long token in most rows, or one token in nearly all rows, nearly always another one."""
     for side in () if unformed(rows) else SIDES:
         text = rows[side].str.strip_chars()
         one = ~text.str.contains(r"\s") & (text.str.len_chars() > 1)
@@ -364,7 +364,7 @@ def glued(rows: pl.DataFrame) -> Finding | None:
 
 
 def marks(rows: pl.DataFrame) -> Finding | None:
-    """Words that both sides have, but for the sign of what stood close: as different tokens, they are not shared."""
+    """Words on both sides that differ by the joiner alone: they are different tokens, so they are not shared."""
     if not any(rows[side].str.contains(JOINER, literal=True).any() for side in SIDES):
         return None
     lost: list[str] = []  # a word of each example that loses one

@@ -14,7 +14,7 @@ from typing import Any, cast
 from compgen.errors import DataError
 
 LONGEST_LINE = 2**20  # bytes; also the size of the pieces that are read
-PIECE = 2**16  # bytes that are read at a time where lines are wanted as they come
+PIECE = 2**16  # bytes that are read at a time where lines are wanted as soon as they come
 PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]")
@@ -28,16 +28,18 @@ def read_text(path: str | Path, lines: bool = True) -> str:
 def read_bytes(path: str | Path, lines: bool | None) -> bytes:
     """Return the content of a file, or of standard input if `path` is `-`, unpacked.
 
-    `lines` says whether it should consist of lines; None: unless it begins as Parquet or a list of JSON.
+    `lines` says whether it should consist of lines, whose length is then limited; None: it should, unless it begins as
+    Parquet or a list of JSON does.
     """
     with _opened(path) as stream:
         return _pieces(stream, name_of(path), lines)
 
 
 def lines_as_they_come(path: str | Path) -> Iterator[list[str]]:
-    """Yield the lines of a file, or of standard input if `path` is `-`, in lists: those there are, without waiting.
+    """Yield the lines of a file, or of standard input if `path` is `-`, in lists, each as soon as it can be read.
 
-    A list has the lines of some `PIECE` bytes, or of a pipe what has come. Line ends are left out; gzip is recognised.
+    A list has the lines in about PIECE bytes or, from a pipe, those that have come. Line ends are left out; gzip is
+    recognised.
     """
     name, number, rest = name_of(path), 0, b""
     with _opened(path) as stream:
@@ -56,7 +58,7 @@ def lines_as_they_come(path: str | Path) -> Iterator[list[str]]:
 
 
 def check_line_ends(content: bytes, name: str) -> None:
-    """Raise DataError if the lines of a text, or of its beginning, end as no system's do now: all would be one."""
+    """Raise DataError if lines end with CR alone, as on no system of today: the whole text would be one line."""
     if b"\n" not in content and b"\r" in content.strip():
         raise DataError(f"{name}: lines end with CR alone, expected LF or CR LF: tr '\\r' '\\n' < FILE > NEW")
 
@@ -95,7 +97,7 @@ def _standard_input(stack: ExitStack) -> "io.BufferedReader[Any]":
     standard: Any = sys.stdin.buffer
     if not hasattr(standard, "peek"):
         standard = io.BufferedReader(standard)
-        stack.callback(standard.detach)  # or standard input would be closed with it
+        stack.callback(standard.detach)  # otherwise standard input would be closed with this reader
     return cast("io.BufferedReader[Any]", standard)
 
 

@@ -27,10 +27,10 @@ def check_not_downloaded(out: Path) -> None:
 
 
 def find(*names: str, origin: str) -> Path:
-    """Return the first of the files, named by paths inside the folder, that is there.
+    """Return the first existing file of those named, by their paths inside the folder.
 
     Raises:
-        MissingFileError: none is, or the variable is not set; the message asks for the last one, to get from `origin`.
+        MissingFileError: none exists, or the variable is not set; the message asks for the last one, from `origin`.
     """
     folder = os.environ.get(VARIABLE)
     if not folder:

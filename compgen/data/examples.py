@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib import import_module
-from typing import Any, NamedTuple, SupportsIndex, cast, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 import polars as pl
@@ -26,9 +26,9 @@ COLUMNS = tuple(SCHEMA)
 TRAIN = "train"
 Side = tuple[str, ...]
 
-MOST_SPLITS = 6  # that are listed; more are counted
+MOST_SPLITS = 6  # splits that are listed; further ones are counted
 SHOWN = 5  # examples of a dataset in a notebook
-_SHARING = 0.1  # of the examples have a token of the source in the target: from there on the sides share tokens
+_SHARING = 0.1  # least share of examples with a token on both sides for which the sides share tokens
 
 
 class Example(NamedTuple):
@@ -67,7 +67,7 @@ class Dataset:
                 raise DataError(f"column {column!r}: found {missing:,} missing values, expected none")
         for side in SIDES:
             lists = self.frame[side]
-            tokens = lists.explode()  # in which an empty list may be a missing value, or nothing
+            tokens = lists.explode()  # in which an empty list is a missing value or nothing, depending on Polars
             if len(tokens) - tokens.null_count() < (lists.list.len().sum() or 0):
                 row = next(row for row, tokens in enumerate(lists) if tokens.null_count())
                 raise DataError(
@@ -79,8 +79,8 @@ class Dataset:
         """Return a dataset of (source tokens, target tokens), all in one split.
 
         Raises:
-            TypeError: a pair is none, a side is one string, which would otherwise be cut into its characters, or a
-                token is no string.
+            TypeError: something is not a pair, a side is a string, which would be cut into its characters, or a token
+                is not a string.
         """
         sources, targets = [], []
         for pair in pairs:
@@ -113,24 +113,25 @@ class Dataset:
         Raises:
             DataError: there is no split of one of these names.
         """
-        wanted = (name, *names)
+        wanted, available = (name, *names), self.splits
         for one in wanted:
-            if one not in self.splits:
+            if one not in available:
                 raise DataError(
-                    f"no examples in split {one!r}; available splits: {_some(self.splits, '{} ({:,})') or 'none'}"
+                    f"no examples in split {one!r}; available splits: {_some(available, '{} ({:,})') or 'none'}"
                 )
         return Dataset(self.frame.filter(pl.col("split").is_in(wanted)))
 
     def part(self, name: str | None, usual: str = TRAIN) -> "Dataset":
         """Return the examples of one split, or all if `name` is None.
 
-        The `usual` split is the only one, whatever its name, if there is but one.
+        If there is only one split, it counts as the `usual` one, whatever its name.
 
         Raises:
             DataError: there is no split of this name.
         """
-        all_of_it = name is None or (name == usual and len(self.splits) < 2)
-        return self if all_of_it else self.split(cast(str, name))
+        if name is None or (name == usual and len(self.splits) < 2):
+            return self
+        return self.split(name)
 
     def unique(self) -> "Dataset":
         """Return the dataset without repetitions of a (source, target, split); the first of each stays, in order."""

@@ -1,4 +1,4 @@
-"""Lines of tables in fields, by format, as far as they can be read: what cannot is a finding."""
+"""Lines of tables as fields, by format, as far as they can be read; what cannot be read is a finding."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Datasets as folders that others read: a Parquet file for each split, and a data card, README.md.
+"""Datasets as folders that other programs read: a Parquet file for each split, and a data card, README.md.
 
     data/train-00000-of-00001.parquet
     data/test-00000-of-00001.parquet

@@ -1,4 +1,4 @@
-"""Reads a table as it was meant: lines that the readers of `formats` refuse, or mistake, are findings."""
+"""Reads a table as it was meant: lines that the readers of `formats` refuse or misread are findings."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
 
 
 def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = None) -> Table:
-    """Read what has no lines, or none that could be meant otherwise, as every command does."""
+    """Read as every command does: for data without lines, or whose lines cannot be meant otherwise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dataset = load(spec, columns=columns, content=content)
@@ -122,7 +122,7 @@ def _further(frame: pl.DataFrame, name: str) -> tuple[pl.Series, list[Finding]]:
 
 
 def _spaced(numbers: list[int]) -> list[Finding]:
-    """What to say of tokens of lists that have spaces in them."""
+    """The finding for tokens of lists that have spaces in them, given their numbers; none if there are none."""
     what, advice = "a token with a space in it", f"--fix writes the space as {BLANK}, so that it stays one token"
     return [Finding("note", what, numbers, advice)] if numbers else []
 
@@ -139,7 +139,7 @@ def _words(text: str, name: str) -> Table:
     """Lines of words; those that are none are findings, one for each thing that was expected of a line.
 
     Raises:
-        DataError: they are in another order; then those that could be read are no words either.
+        DataError: the fields are in another order; lines that could be read would then not be words either.
     """
     check_order(numbered(text), name)
     return Table("unimorph", WORDS, *_read_words(numbered(text), example))
@@ -220,7 +220,7 @@ def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
 
 
 def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
-    """Take nothing from a CSV without names of columns: which are the sides would be a guess."""
+    """Take nothing from a CSV without names of columns: any choice of source and target would be a guess."""
     first, advice = rows[0][1], _advice(rows)
     again = next((name for place, name in enumerate(first) if name in first[:place]), None)
     what = f"no names of columns in the first line: {', '.join(first):.80}"

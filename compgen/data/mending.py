@@ -29,11 +29,11 @@ class Mended(NamedTuple):
 
 
 def mend(table: Table, keep_targets: bool = False) -> Mended:
-    """Return a table without what `checks` finds; `keep_targets`: but for several targets of a source.
+    """Return a table without what `checks` finds; with `keep_targets`, a source keeps its several targets.
 
     Characters without width and control characters are removed, no-break spaces made plain, letters composed (NFC),
-    and quotes of CSV taken off. Then header lines, empty sides, special symbols, lost letters, brackets that do not
-    pair, repetitions and later targets of one source are left out, and lines that could not be read.
+    and quotes of CSV taken off. Then these are left out: header lines, empty sides, special symbols, lost letters,
+    unbalanced brackets, repetitions, later targets of a source, and lines that could not be read.
 
     Raises:
         DataError: nothing is left, or most lines would be left out, repetitions aside; or there is no split `train`.

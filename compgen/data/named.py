@@ -19,7 +19,7 @@ USUAL = {
         *("program", "parse", "meaning", "mr", "action", "actions", "answer", "completion", "response"),
     ),
 }
-BESIDE = ("id", "split")  # usual names of columns that are neither side
+BESIDE = ("id", "split")  # usual names of columns that are neither source nor target
 PARTS = ("part", "set", "subset", "partition", "fold", "section")  # names of columns that may be meant to be `split`
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"  # usual names of splits
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
@@ -50,7 +50,7 @@ class Columns(BaseModel):
         """Return for each column its name in a dataset: `source` and `target` for the two sides.
 
         Only `sides` are looked for. Another column that has the name of a side keeps its content as `source_column` or
-        `target_column`. What is chosen by other names than these is said in a `Remark`.
+        `target_column`. A `Remark` names the columns chosen if they are not called `source` and `target`.
 
         Raises:
             DataError: a side is not found, or there are several columns that it may be.
@@ -81,7 +81,7 @@ class Columns(BaseModel):
 
 
 class SourceColumns(Columns):
-    """The same where targets are not looked at, and may be missing. A column that stands alone has the sources."""
+    """The same for sources alone: targets are not read, and may be missing. A single column has the sources."""
 
     sides: ClassVar[tuple[str, ...]] = ("source",)
 
@@ -114,7 +114,7 @@ def looks_like_names(fields: Sequence[str]) -> bool:
 
 
 def unread_split(found: Sequence[str]) -> str:
-    """Return what to say of a column that may name splits and is not read as such; nothing if there is none."""
+    """Return a remark on a column that may name splits and is not read as such; empty if there is none."""
     if "split" in found:
         return ""
     part = next((name for name in found if plain(name) in PARTS), None)

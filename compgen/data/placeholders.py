@@ -1,4 +1,4 @@
-"""Placeholders for names, so that what is learnt of one name holds for all; and names put back.
+"""Placeholders for names, so that what is learnt about one name holds for all; and names put back.
 
     where is new york    ( loc ( new york ) )
     where is name0       ( loc ( name0 ) )        names: {"name0": "new york"}
@@ -55,7 +55,7 @@ def names_of(
     """Return names, each a string with spaces between tokens or a tuple of tokens, with their types or the usual one.
 
     Raises:
-        UserError: what is given is none, a name has no tokens, or one of them is empty or has a space in it.
+        UserError: these are not names, a name has no tokens, or one of them is empty or has a space in it.
     """
     kinds = given if isinstance(given, Mapping) else {}
     if not isinstance(given, Iterable):

@@ -23,11 +23,11 @@ from compgen.data.unimorph import inflection, tags_in
 from compgen.errors import DataError
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
-MOST_KEYS = 1_000  # further ones in all records of a file; each is a column
+MOST_KEYS = 1_000  # besides those of COLUMNS, in all records of a file: each becomes a column
 SEPARATORS = ",;\t"
 _STRING = r'"[^"\\\x00-\x1f]*"'
 _STRINGS = rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]"
-# Records as programs write them, with lists of tokens and no escapes: Polars may parse these, as it cannot err on them.
+# Records as programs write them, with lists of tokens and no escapes. Polars parses these as they are meant.
 _PLAIN_RECORD = rf'^\{{"source": ?{_STRINGS}, ?"target": ?{_STRINGS}(?:, ?"split": ?{_STRING})?\}}$'
 _RECORD = '{"source": ..., "target": ...}, each a list of tokens or a string, and perhaps a string "split"'
 _LIST = f"a list of objects: [{_RECORD[:30]}, ...]"
@@ -249,14 +249,17 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
 def _renaming(
     keys: list[str], name: str, number: int, columns: Columns
 ) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
-    """Return what gives records, with their lines, the names of a dataset, as the keys of the first say."""
+    """Return a function that renames a record, given its line and itself, to a dataset's columns.
+
+    The keys of the first record decide.
+    """
     if words := columns.words(keys):
         return lambda number, record: (
             {key: value for key, value in record.items() if key not in words}
             | word(name, number, [record.get(column) for column in words])
         )
     names = columns.renaming(keys, f"{name}, line {number}")
-    for side in {"source", "target"} - set(names):  # of later records, beside the columns that were chosen
+    for side in {"source", "target"} - set(names):  # later records may have it beside the chosen columns
         names[side] = f"{side}_column"
     empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
     return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty

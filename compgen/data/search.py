@@ -21,7 +21,7 @@ from compgen.errors import DataError
 TRAIN, TEST, REST = 0, 1, 2  # where an example is; the rest is in neither part
 _KINDS = ((TRAIN, REST), (TEST, REST), (TRAIN, TEST))
 _BATCH = 64  # swaps at once, at most: larger steps are faster, and end in worse splits
-_ROUNDS, _PROGRESS = 1_000, 2e-3  # the search ends when so many rounds raise the score by less
+_ROUNDS, _PROGRESS = 1_000, 2e-3  # the search ends when this many rounds raise the score by less than this
 # The weight of atoms' divergence above what is allowed: first low, so that the search can pass through splits that are
 # not allowed, which ends in far better ones; then high, so that it does not stay in one.
 _PENALTIES = (10.0, 10_000.0)

@@ -60,7 +60,7 @@ def _close(tokens: Iterable[str]) -> list[str]:
 
 
 def _whole_numbers(pieces: list[str]) -> list[str]:
-    """Return pieces with a minus and its number as one."""
+    """Return pieces with a minus joined to its number, where it is one of a number."""
     found: list[str] = []
     for at, piece in enumerate(pieces):
         free = at < 2 or pieces[at - 2] in _BEFORE_MINUS

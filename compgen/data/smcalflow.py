@@ -8,10 +8,10 @@ A file is a part, with a JSON object on each line. Two of its keys are read, tho
 Pairs are prepared as for CSL (Qiu et al., NAACL 2022, appendix A):
 
 1. In sources a space is put around every punctuation character. Targets are split at spaces.
-2. Training pairs that nobody can predict are split `dropped`: the text of a `PersonName`, or the last two digits of a
-   number that is a `:year`, is not in the source, ignoring case.
-3. What needs both domains, an event with people found in the organization, is split `dev-cross` and `test-cross`; the
-   rest is `dev` and `test`. Of training pairs, 8, 16 or 32 need both.
+2. Training pairs that nobody can predict are in a split `dropped`: the text of a `PersonName`, or the last two digits
+   of a number that is a `:year`, is not in the source, ignoring case.
+3. Pairs that need both domains, an event with people found in the organization, are in the splits `dev-cross` and
+   `test-cross`, the others in `dev` and `test`. Of training pairs, 8, 16 or 32 need both.
 """
 
 import operator
@@ -59,7 +59,7 @@ def words(text: str) -> list[str]:
 
 
 def nesting(target: Sequence[str]) -> list[int]:
-    """Return for each token of a target 1 if it opens a bracket, -1 if it closes one, else 0; not if quoted."""
+    """Return for each token of a target 1 if it opens a bracket, -1 if it closes one, else 0; 0 within quotes."""
     changes, depth, quoted = [], 0, False
     for number, token in enumerate(target, 1):
         quoted ^= token == QUOTE

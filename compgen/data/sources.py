@@ -40,17 +40,17 @@ _SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 class Source(NamedTuple):
     """What to predict from: tokens, and as it is written; of a word to inflect, lemma and tags, without the form.
 
-    `more` has the other columns but right answers, which the answers carry on, so that an id stays with its answer.
+    `more` has the other columns, except right answers. They are written beside the answer, so that an id stays with it.
     """
 
     tokens: list[str]
     written: tuple[str, ...] = ("",)
     more: Mapping[str, Any] = MappingProxyType({})
-    analysed: bool = False  # whether it is a form as it is written, so that its target is a lemma and tags
+    analysed: bool = False  # whether it is a form to analyse, so that its target is a lemma and tags
 
     @property
     def inflected(self) -> bool:
-        """Whether it is a word, so that its target is letters of one."""
+        """Whether it is a lemma with tags, so that its target is the letters of a form."""
         return len(self.written) == 2
 
 
@@ -61,8 +61,8 @@ def read_sources(
 
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
     tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`; if they
-    name no target, a table needs none. With `split`, only the examples of that split. With `words`, they are for what
-    inflects words: then the words of a table may have one tag each.
+    name no target, a table needs none. `split` gives the examples of that split alone. `words` says that the sources
+    are for a model that inflects words: then the words of a table may have one tag each.
 
     Raises:
         UserError: there is no such format.
@@ -77,7 +77,7 @@ def read_sources(
         usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
         yield from _read_lines(path, _as_words(format or usual, first, words), first, pieces)
         return
-    # What has come through a pipe cannot be read again.
+    # What has come through a pipe cannot be read again, and is handed on.
     dataset = _read_whole(path, format, columns, "\n".join(chain(first, *pieces)).encode() if piped else None)
     yield from _sources(
         dataset, split, not columns.given and (_has_words(first) if in_lines else _is_inflection(path, dataset))
@@ -109,7 +109,9 @@ def _check_tokens(tokens: list[str], place: str, checked: set[str]) -> None:
 
 
 def as_forms(sources: list[Source], model: str) -> list[Source]:
-    """Return sources for what analyses words, the `model`: those that are no letters yet are forms, and are spelled.
+    """Return sources for a model that analyses words: those that are not letters yet are forms, and are spelled.
+
+    Errors call the model `model`.
 
     Raises:
         UserError: one is a lemma with tags.
@@ -148,7 +150,7 @@ def _read_whole(path: str, format: str | None, columns: Columns, content: bytes 
 
 
 def _sources(dataset: Dataset, split: str | None, words: bool) -> Iterator[list[Source]]:
-    """Yield the sources of a dataset, or of a split, which are those of words or not."""
+    """Yield the sources of a dataset or of one of its splits; `words` says whether they are words."""
     if words and is_tagged(dataset):
         raise UserError("lemma TAB tags has no splits: leave out --split")
     frame, written = (dataset if split is None else dataset.split(split)).frame, as_word if words else _line
@@ -157,7 +159,7 @@ def _sources(dataset: Dataset, split: str | None, words: bool) -> Iterator[list[
 
 
 def _further(frame: pl.DataFrame) -> list[pl.Series]:
-    """The columns that answers carry on, as JSON can hold them; a `Remark` tells of those that it cannot."""
+    """Return the columns to write beside answers, as JSON can hold them; a `Remark` names those that it cannot."""
     kept = []
     for column in filter(lambda column: _is_carried(column.name), frame):
         try:
@@ -169,7 +171,7 @@ def _further(frame: pl.DataFrame) -> list[pl.Series]:
 
 
 def _is_carried(name: str) -> bool:
-    """Whether answers carry a column on: not the source, nor what may be a right answer, nor the split."""
+    """Whether a column is written beside answers: not the source, nor what may be a right answer, nor the split."""
     return plain(name) not in (*COLUMNS, *USUAL["target"], "target_column", "form")
 
 

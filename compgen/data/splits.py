@@ -129,7 +129,7 @@ RULES: dict[str, Callable[..., Dataset]] = {
     "tmcd": tmcd,
     "mcd": mcd,
 }
-_COMMON = {"dataset", "train", "test", "seed"}  # parameters of rules that are no options
+_COMMON = {"dataset", "train", "test", "seed"}  # parameters of rules that are not among the `options` of `divided`
 
 
 def with_dev(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
@@ -180,9 +180,9 @@ def divided(
         train: how many examples to train on, or a share below 1; by default half of them, for mcd 40 %.
         test: in place of `train`; for mcd beside it, by default 10 %.
         dev: how many of the test examples to move to `dev`, or a share of all.
-        seed: of what is drawn.
-        options: of the rule: side (template, length), least and divergence (tmcd), divergence and atoms (mcd), and the
-            inventory of these two.
+        seed: fixes all that is drawn.
+        options: of the rule: side (template, length), least and divergence (tmcd), divergence and atoms (mcd), and
+            inventory (tmcd, mcd).
 
     Raises:
         UserError: there is no such rule or option, or sizes that leave nothing.

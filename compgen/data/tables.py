@@ -24,7 +24,7 @@ def lines_of(content: bytes, name: str) -> pl.DataFrame:
     """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends.
 
     Raises:
-        DataError: the text is not UTF-8, or its lines end as no system's do now, so that all would be one.
+        DataError: the text is not UTF-8, or its lines end with CR alone.
     """
     text = decoded(content, name)
     check_line_ends(content, name)
@@ -40,8 +40,8 @@ def without_blanks(found: Placed, content: bytes | None, name: str) -> Placed:
 
     Args:
         found: what was read.
-        content: where lines that are blank were left out already.
-        name: of what was read.
+        content: the text, if its blank lines were left out already: they are counted.
+        name: what messages call it.
     """
     none = (found.frame["source"].list.len() == 0) & (found.frame["target"].list.len() == 0)
     lines = (content or b"").rstrip().split(b"\n")

@@ -1,4 +1,4 @@
-"""Templates: what examples of one kind have in common. Selections and figures of diversity go by them."""
+"""Templates: what examples of one kind have in common. Selection and measures of diversity use them."""
 
 import numpy as np
 import polars as pl
@@ -9,9 +9,9 @@ from compgen.data.ragged import Ints, cut
 from compgen.data.unimorph import is_analysis, split_tags
 from compgen.errors import DataError
 
-_CELLS = 1 << 24  # of a table of examples by tokens
+_CELLS = 1 << 24  # of a table of examples by tokens, at most
 
-BLANK = "\x1f"  # what no token has: tokens are joined by it, and it alone stands for a copied one in a template
+BLANK = "\x1f"  # which no token has: it joins tokens, and stands for a copied token in a template
 
 
 def tags(dataset: Dataset) -> pl.Series:

@@ -1,12 +1,14 @@
 """Words with their analyses, as SIGMORPHON 2018 and UniMorph publish them: examples of inflection.
 
-A line of a file is lemma TAB form TAB tags, the tags joined by semicolons (or as `tags_of` says). It is
+A line of a file is lemma TAB form TAB tags, the tags joined by semicolons (or as `tags_of` says). It is an example of
+inflection, lemma and tags to form:
 
-    h a b l a r V IND PST 3 SG PFV  →  h a b l ó        lemma and tags to form: inflection
+    h a b l a r V IND PST 3 SG PFV  →  h a b l ó
 
-and swapped, form to lemma and tags, one of analysis. Each character is a token, a space is the token `␣`, and each tag
-is a token. So a token that begins with a capital or a digit is a tag, and no other is: a capital or a digit of a word
-has CAPITAL before it in its token, as `^H a u s`. Text is in NFC. Readers of published data have it in lower case.
+With sides swapped, form to lemma and tags, it is an example of analysis. Each character is a token, a space is the
+token `␣`, and each tag is a token. A token that begins with a capital or a digit is a tag, and no other is: a capital
+or a digit of a word has CAPITAL before it in its token, as in `^H a u s`. Text is in NFC. Readers of published data put
+it in lower case.
 """
 
 import functools
@@ -70,7 +72,8 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
 def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
     """Raise DataError if lines of words, with their numbers, have their tags in second place, more of them than not.
 
-    Some could be read nevertheless, as a form with a capital passes for a tag: an order is one of all lines.
+    Single lines could be read nevertheless, because a form with a capital passes for a tag. But all lines of a file
+    have one order.
     """
     fields = [(number, fields_of(line)) for number, line in lines]
     wrong = [
@@ -90,9 +93,9 @@ def _are_several(text: str, signs: tuple[str, ...]) -> bool:
 
 
 def fields_of(line: str) -> list[str]:
-    """Return the fields of a line of words; empty columns behind the third, which programs for tables write, are none.
+    """Return the fields of a line of words, without empty ones after the third, which spreadsheets write.
 
-    Before it they stay: a field that is empty there may be what is missing.
+    Earlier empty fields stay: one may be what is missing.
     """
     fields = [*map(str.strip, line.split("\t"))]
     while len(fields) > 3 and not fields[-1]:
@@ -168,9 +171,9 @@ def looks_like_words(lines: pl.Series) -> bool:
 
 
 def untagged(lines: pl.Series) -> pl.Series:
-    """Which lines of TSV lack their tags, where most are words; elsewhere none.
+    """Return which lines of TSV lack their tags, if most lines are words; otherwise none do.
 
-    Where third fields name splits, a line without one is a training example. Words they are if more than half of the
+    Where third fields name splits, a line without one is a training example. Lines are words if more than half of the
     third fields are joined by semicolons, and none is a usual name of a split.
     """
     third = lines.str.split("\t").list.get(2, null_on_oob=True).str.strip_chars()
@@ -247,7 +250,7 @@ def inflection(word: Word, lower_as: str | None = None) -> tuple[list[str], list
 
 
 def check_place(form: str, tags: Sequence[str]) -> None:
-    """Raise DataError for a form of several tags, in whose place there is but one."""
+    """Raise DataError for a form that reads as several tags beside one tag: the two have changed places."""
     if len(tags) == 1 and _are_several(form, _SIGNS[:2]):
         raise DataError(f"found the tags {form!r:.80} in second place, expected {_ORDER}")
 
@@ -255,7 +258,7 @@ def check_place(form: str, tags: Sequence[str]) -> None:
 def characters(text: str, lower_as: str | None = None) -> list[str]:
     """Return the tokens of a lemma or form: its characters, spaces as BLANK, capitals and digits behind CAPITAL.
 
-    With `lower_as`, the name of a language, in lower case as is usual there: where i has two capitals, they stay apart.
+    With `lower_as`, the name of a language, in lower case by its rules: İ and I become i and ı where it has both.
     """
     text = unicodedata.normalize("NFC", text)  # a decomposed İ is an I at first
     if lower_as is not None:
@@ -314,7 +317,7 @@ def task_of(dataset: Dataset) -> str | None:
 
 
 def tags_in(value: object) -> tuple[str, ...]:
-    """Return the tags in a column of a table: a list, of which commas and the like are parts of tags, or text."""
+    """Return the tags in a cell of a table: text, or a list, in which only semicolons separate further tags."""
     if isinstance(value, str):
         return tags_of(value)
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
