@@ -1,7 +1,7 @@
-"""Whether exchanges agree with the data: those that make the source of another example are to make its target.
+"""Whether exchanges agree with the data: an exchange that makes the source of another example should make its target.
 
-Where a grammar or a lexicon has it wrong, they do not. A class of what is exchanged for which that is so often is left
-out; and what is found for the others says how far samples are to be trusted.
+Where a grammar or a lexicon is wrong, it does not. A class of exchanges that often disagree is left out. The share of
+the others that agree says how far samples can be trusted.
 """
 
 import math
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 RIGHT = 0.9  # if a smaller share of the exchanges agrees, many samples will be wrong
-TELLING = 20  # of fewer, their share says little
+TELLING = 20  # exchanges; the share of fewer says little
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What was found.
+    """How many exchanges agree with the data.
 
     Attributes:
-        counts: by class, of the exchanges that make the source of another example, how many make its target, and how
-            many there are.
-        left_out: the classes that are left out, because too few do.
+        counts: for each class, among the exchanges that make the source of another example, how many make its target,
+            and how many there are.
+        left_out: the classes that are left out, because too few of their exchanges agree.
     """
 
     counts: Mapping[Any, tuple[int, int]]
@@ -29,9 +29,9 @@ class Agreement:
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Any, bool]], least: float) -> "Agreement":
-        """Count exchanges, each by its class and whether it agrees; leave out classes below `least` beyond chance.
+        """Count exchanges, each given by its class and whether it agrees; leave out classes that agree too seldom.
 
-        That is by two standard errors of a share that is `least`.
+        These are classes whose share is below `least` by more than two standard errors, sqrt(least (1 - least) / n).
         """
         every = Counter(outcomes)
         kinds = sorted({kind for kind, _ in every})
@@ -42,13 +42,13 @@ class Agreement:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """How many exchanges agree, and of how many, without the classes that are left out."""
+        """How many exchanges agree, and how many there are, without the classes that are left out."""
         some = [counts for kind, counts in self.counts.items() if kind not in self.left_out]
         return sum(right for right, _ in some), sum(of for _, of in some)
 
     @property
     def share(self) -> float:
-        """The share of these that agree; 1 if there are too few to tell."""
+        """The share of the kept exchanges that agree; 1 if there are fewer than TELLING."""
         right, of = self.kept
         return right / of if of >= TELLING else 1.0
 
@@ -58,6 +58,6 @@ class Agreement:
         return self.share < RIGHT
 
     def in_words(self) -> str:
-        """Such counts in words."""
+        """The counts of the kept exchanges, in words."""
         right, of = self.kept
         return f"{of:,} exchanges that make the source of another example, {right / max(1, of):.1%} make its target"

@@ -10,13 +10,14 @@ from compgen.data.examples import SIDES, Dataset, check_sides
 from compgen.data.unimorph import parts
 from compgen.errors import DataError, UserError
 
-LONG = 200  # tokens of an example: methods may take long for longer ones, however few they are
+LONG = 200  # tokens of an example; longer ones may take methods long, however few there are
 
 
 def applicable(dataset: Dataset) -> dict[str, str | None]:
     """Return for each method of the registry None if it applies to a dataset, else why not, in a few words.
 
-    Where it takes a moment, that is of few examples, a method is tried: it does not apply if it makes nothing of them.
+    Where that takes only a moment, because there are few examples, a method is also tried: it does not apply if it
+    makes nothing of them.
     """
     kinds, why = kinds_of(dataset)
     distinct = Dataset(dataset.frame.unique(SIDES, maintain_order=True))

@@ -25,9 +25,9 @@ from compgen.progress import Watch, unwatched
 
 PAIRS, SENTENCES = "pairs", "sentences"  # kinds of data
 WORDS = "words"  # pairs of inflection: the letters of a lemma and tags, and the letters of a form
-HOST = "host"  # the column with the row, in the data given to `fit`, of the training example that a new one changes
+HOST = "host"  # the column with the row of the training example that a sample changes, in the data given to `fit`
 METHOD = "method"
-MOST = 1_000_000  # samples of a method that has no end of them: all are held in memory
+MOST = 1_000_000  # samples made at once by a method that can make any number: all are held in memory
 
 
 class Options(BaseModel):
@@ -66,7 +66,7 @@ def extra_of(field: FieldInfo) -> dict[str, Any]:
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """A number with its noun; `nouns` if there are several and these are not the noun with an s."""
+    """A number with its noun; `nouns` is the plural, if not the noun with an s."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
@@ -99,15 +99,15 @@ class Augmenter(ABC, Generic[O_co]):
         name: as in `cgen augment NAME`.
         options_type: its options.
         takes: kinds of data that it applies to: PAIRS, SENTENCES, WORDS.
-        columns: what its samples have besides source, target, split and `method`, with types.
-        usual: how many samples it makes unless asked; None for all that there are.
-        moment: data of so many tokens are learned from in a moment; see `attempt`.
-        copies: whether samples can be training examples; of those there is no end, and MOST are made at once.
+        columns: the columns of its samples besides source, target, split and `method`, with their types.
+        usual: how many samples it makes by default; None for all that there are.
+        moment: how many tokens of data it learns from in a moment: with at most so many, `attempt` is tried.
+        copies: whether samples can be training examples, of which there is no end; at most MOST are made at once.
         beyond: how to have more than MOST.
         configuration: the shipped configuration that its options come from unless another is given.
         configurations: the shipped configurations, for the help.
-        clashes: options that leave a table of the configuration without effect, each with that table.
-        each_epoch: options that have another default where examples are drawn anew in each epoch of a training.
+        clashes: options that leave a table of the configuration without effect, each mapped to that table.
+        each_epoch: options with other defaults, and these, where examples are drawn anew in each epoch of a training.
         example: commands, for the help.
 
     `report` describes the last call of `sample`.
@@ -156,7 +156,7 @@ class Augmenter(ABC, Generic[O_co]):
 
     @abstractmethod
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
-        """Learn from a dataset, which is not empty; if `takes` has WORDS alone, see that its examples are words."""
+        """Learn from a dataset, which is not empty; if `takes` has WORDS alone, check that its examples are words."""
 
     @abstractmethod
     def draw(self, count: int | None, seed: int, watch: Watch) -> pl.DataFrame:
@@ -241,7 +241,7 @@ class Augmenter(ABC, Generic[O_co]):
                 raise ConfigError(f"{self.name} learns by `{name}`: make another with this option, and fit it")
         other = copy.copy(self)
         checked = self.options_type(**self.options.model_dump() | changes)
-        # A copy, as options know more than their values: which are to be found from the data.
+        # A copy, as options hold more than their values: which of them are to be found from the data.
         other.options = self.options.model_copy(update={name: getattr(checked, name) for name in changes})
         return other
 
@@ -261,7 +261,7 @@ class Augmenter(ABC, Generic[O_co]):
         return ""
 
     def warnings(self) -> list[str]:
-        """What a method warns of, beside what its samples show: sentences that say what to do."""
+        """What a method warns of, besides what its samples show: sentences that say what to do."""
         return []
 
     def described(self) -> str:
@@ -278,13 +278,13 @@ class Augmenter(ABC, Generic[O_co]):
         return made + why
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
-        """What a sample was made from: by default the training example that it changes.
+        """Return what a sample was made from: by default the training example that it changes.
 
         Args:
             sample: a row of what was made, by column: `made.frame.row(0, named=True)`.
 
         Raises:
-            UserError: the method says no such thing of its samples, or this is no sample of what was fitted.
+            UserError: the method does not say what its samples are made from, or this is not one of its samples.
         """
         if HOST not in self.columns:
             raise UserError(f"{self.name} does not say what its samples are made from")

@@ -17,7 +17,7 @@ from compgen.data.vocabulary import SPECIALS
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 
-LISTED = 1_000_000  # up to so many pairs are listed and put in order; of more some are drawn, so many at a time
+LISTED = 1_000_000  # up to so many pairs are all listed and shuffled; of more, so many at a time are drawn
 
 
 class ConcatOptions(Options):
@@ -31,7 +31,7 @@ class ConcatOptions(Options):
 
 
 def first_numbers(below: int, count: int, random: Stream) -> NDArray[np.int64]:
-    """`count` distinct numbers from 0 to `below` in random order: fewer are the first of more."""
+    """Return `count` distinct numbers below `below` in random order; a smaller count gives the first of them."""
     if below <= LISTED:
         return random.permutation(below)[:count]
     found = np.empty(0, dtype=np.int64)

@@ -29,7 +29,7 @@ BUILT_IN = {  # where a method is, and what it does
     "resample": ("compgen.augmenters.resample:Resample", "Draw training examples again, as a control."),
 }
 
-LEARNED = ("recombine", "csl")  # `cgen explain` makes no samples of these again, as that would take a training
+LEARNED = ("recombine", "csl")  # `cgen explain` does not make their samples again, as that would take a training
 
 
 def summaries() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Answers to sources, for the commands that predict: of a predictor, or of a generator and perhaps a second model."""
+"""Answers to sources, for the commands that predict: by a predictor, or by a generator and perhaps a second model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Ranked = list[tuple[list[str], float | None]]  # targets of a source with log-pr
 
 
 def second_model(path: str | None, runtime: str | None) -> "Predictor | None":
-    """Open the predictor that `--otherwise` names: a bundle in the C++ runner where the generator is in it."""
+    """Open the predictor that `--otherwise` names; a bundle runs in the C++ runner if the generator does."""
     from compgen.api import Predictor
     from compgen.trained.architectures import is_saved
 
@@ -37,10 +37,10 @@ class Answering:
     system: "Generator | Predictor"
     otherwise: str | None = None
     second: "Predictor | None" = None
-    best: int = 1  # targets of a source; of a generator there is one, without its log-probability
+    best: int = 1  # targets for each source; a generator gives one, without its log-probability
     beam: int = 1
-    note: str = ""  # put behind what a predictor remarks on its sources, which is said at the first remark alone
-    answered: int = 0  # by the generator
+    note: str = ""  # appended to a predictor's remark on its sources, of which only the first is printed
+    answered: int = 0  # sources answered by the generator so far
     _remarked: set[str] = field(default_factory=set)
 
     def to(self, sources: Sequences, watch: Callable[[int], None] | None = None) -> list[Ranked]:

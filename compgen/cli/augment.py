@@ -77,7 +77,7 @@ def command(name: str) -> Callable[..., None]:
 
 
 def check_settings(kind: type[A], changes: Sequence[str], given: dict[str, Any]) -> None:
-    """See that no option of a method that is given has another value by `--set`, which would win without a word."""
+    """Raise ConfigError for an option that `--set` gives another value, which would silently win."""
     for name, value in given.items():
         check_one_value(as_given(name, kind.options_type.model_fields[name], value), name, value, changes)
 
@@ -85,7 +85,7 @@ def check_settings(kind: type[A], changes: Sequence[str], given: dict[str, Any])
 def configured(
     kind: type[A], config: str | None, changes: list[str], given: dict[str, Any], beside: Path | None = None
 ) -> A:
-    """A method with the options of a configuration, those given, and single changes (`--set`), each before the last.
+    """Return a method with the options of a configuration; `given` options override these, and `changes` both.
 
     Raises:
         UserError: an option is unknown or out of range, or has no effect beside another; or torch is missing.
@@ -101,7 +101,7 @@ def configured(
 
 
 def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data: str, config: str | None) -> str | None:
-    """The format of OUT, if it and all other files can be written, and none of them is one that is read."""
+    """Return the format of OUT; check that it and all other files can be written, and are none of those read."""
     read = (data, config, *method.reads())
     format = writable_format(out, format, *read)
     check_written(method, (out, record_of(out)), *read)
@@ -109,7 +109,7 @@ def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data:
 
 
 def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str | None) -> None:
-    """See that the files that options of a method name can be written, and are no others, nor any that are read."""
+    """Check that files named by a method's options can be written, and are none of `others` nor of those read."""
     for option, path in method.writes().items():
         if str(path) == "-" or path.resolve() in {other.resolve() for other in others}:
             raise UserError(f"{option} {path}: expected the name of a file, and another than OUT's")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMPARED = 100  # examples from which a comparison can tell something
 SHOWN = 5  # lines of a finding that are printed
-# For the next command: fast methods, the likeliest to help first.
+# Methods to name as the next command: fast ones, those most likely to help first.
 PREFERRED = ("stemcorrupt", "geca", "csl", "substitute", "lexsym")
 
 
@@ -166,7 +166,7 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
         return f"mend it by hand, then cgen check {words}"
-    wrong = (one for one in (*mended.left_out, *found.findings) if one.advice != NAME)  # which --fix cannot know
+    wrong = (one for one in (*mended.left_out, *found.findings) if one.advice != NAME)  # --fix cannot do that
     worse = any(one.severity != "note" for one in wrong)
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LAST_SEED = 2**64 - 1
 _TO_CLEAN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
-LEARNT = ["train"]  # the splits that commands learn from, if none is named
+LEARNT = ["train"]  # the splits that commands learn from by default
 
 DataArgument = Annotated[
     str,
@@ -112,11 +112,11 @@ def called() -> str:
 
 
 def say(text: object) -> None:
-    """Print a note for people to standard error, tabulators as spaces, and no control characters."""
+    """Print a note for people to standard error, with tabs as spaces and without control characters."""
     if _TO_CLEAN.search(line := str(text)):
         console().print(line, highlight=False, markup=False, emoji=False)
     else:
-        print(line, file=sys.stderr)  # as the console would, which takes a while to be imported
+        print(line, file=sys.stderr)  # as the console would print it; importing that takes a while
 
 
 def show(*parts: object) -> None:
@@ -142,7 +142,7 @@ def table(
 
     Args:
         columns: headings.
-        rows: one cell for each of the first columns; further cells stay empty.
+        rows: the cells of each row; where there are fewer than columns, the rest stay empty.
         title: a line above it.
         whole: how many columns, from the left, are never broken into lines.
         words: how many columns, from the left, are words; the others are aligned right. By default none is.
@@ -160,7 +160,7 @@ def table(
 
 
 def signature(options: dict[str, Any], *more: str) -> str:
-    """The options that are set as NAME:VALUE, joined with further parts of a signature."""
+    """Return a signature: the options that are set, as NAME:VALUE, joined with further parts by `|`."""
     return "|".join([*(f"{name}:{value}" for name, value in options.items() if value is not None), *more])
 
 
@@ -192,7 +192,7 @@ def load_split(
 
 
 def load_augmented(*data: str) -> "Dataset":
-    """Load augmented examples; of several splits `train`, as another one is to be tested on, most likely."""
+    """Load augmented examples; of data with several splits `train` alone, as the others are probably for tests."""
     from compgen.data.catalog import load
     from compgen.data.examples import COLUMNS, Dataset
 
@@ -241,7 +241,7 @@ def joined(parts: "Iterable[Dataset]") -> "Dataset":
 def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
     """Check, before any work, that OUT can be written in a known format and is none of the files that are read.
 
-    Return --format. It is None if the suffix decides: .txt stands for two formats, and the examples say which.
+    Return --format, None if the suffix decides. The suffix .txt stands for two formats: the examples decide which.
     """
     from compgen.data.downloads import check_not_downloaded
     from compgen.data.folder import check_folder

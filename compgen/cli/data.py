@@ -64,7 +64,7 @@ def list_() -> None:
     rows = []
     for name, known in DATASETS.items():
         for part, (_, novelty) in known.splits.items():
-            # At most 34 wide, so that 80 columns leave some to the last.
+            # At most 34 wide, so that 80 columns leave room for the last cell.
             rows.append([f"{name}/{part}", textwrap.fill(_sizes_or_need(f"{name}/{part}"), 34), novelty])
     show(
         table(("data set", "examples", "new in test"), rows, whole=2),
@@ -138,7 +138,7 @@ def write(
     from compgen.data.formats import write_dataset
 
     format = writable_format(out, format, data)
-    predicted = signs == "joined" or variables == "named"  # perhaps: of blank lines too, or without a token
+    predicted = signs == "joined" or variables == "named"  # perhaps, and predictions may be blank or have no tokens
     dataset = load_split(data, split, answers=predicted, columns=columns, blanks=predicted)
     if signs and signs != "joined":
         dataset = with_signs(dataset, signs)
@@ -156,7 +156,7 @@ def write(
 
 
 def _with_variables(dataset: "Dataset", form: Literal["relative", "named"]) -> "Dataset":
-    """Change how variables are written, and say in how many targets."""
+    """Change how variables are written; print in how many targets."""
     from compgen.data.variables import named_targets, relative_targets
 
     left = 0

@@ -151,10 +151,10 @@ def evaluate(
     asked = {"data": data, "split": split, "limit": options.limit} | way
     compared = [] if options.compare is None else _compared(models, items[: len(models)], options.compare)
     try:
-        if options.predictions is not None:  # of the one model, or of all together
+        if options.predictions is not None:  # of the last model: the only one, or all together
             written = zip((source for source, _ in examples), predicted, strict=True)
             write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
-    finally:  # scores took long, and are printed even if the file cannot be written
+    finally:  # scores took long to compute: they are printed even if the file cannot be written
         _print_scores(rows, compared, asked, options.as_json)
 
 
@@ -260,13 +260,13 @@ def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[S
 
 
 def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset") -> None:
-    """Warn of scores that are no test."""
+    """Warn where a model is scored on examples that it has learnt from."""
     for model, system in named:
         say_warnings([f"{model}: {data}: {remark}" for remark in system.memory(dataset)])
 
 
 def _apart(model: str, examples: Pairs, predicted: Sequences) -> list[str]:
-    """What to say of a model's predictions that are wrong by nothing but spaces."""
+    """Return a remark on a model's predictions that are wrong in spaces alone, if there are any."""
     from compgen.evaluation.metrics import spaces_alone
 
     return [f"{model}: {remark}" for remark in spaces_alone(predicted, [target for _, target in examples])]

@@ -151,7 +151,7 @@ def recombine(
 
 
 class _Drawn(NamedTuple):
-    """What samples were drawn from, and how they were written, by their record."""
+    """What samples were drawn from and how they were written, according to their record."""
 
     model: str
     identity: object  # None in records of older versions

@@ -19,7 +19,7 @@ Loader = Callable[[], typer.Typer | Callable[..., Any]]
 class Command(TyperCommand):
     """A command that refuses an option given twice, where Click silently takes the last.
 
-    If it is asked what can be set (`--set '?'`), it needs neither data nor an output.
+    With `--set '?'`, which asks for the list of settings, it needs neither data nor an output.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -28,7 +28,7 @@ class Command(TyperCommand):
             for parameter in self.get_params(ctx):
                 parameter.required = False
         rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:  # as it is for completions
+        if not ctx.resilient_parsing:  # which completions set
             _, _, given = self.make_parser(ctx).parse_args(args=words)
             for option, times in Counter(given).items():
                 if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):
@@ -62,8 +62,8 @@ def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGr
     """Return a class for `typer.Typer(cls=...)` whose commands are not imported before they are called.
 
     Args:
-        commands: for each name, where its command is and one line of help. The place is "module:attribute" or a
-            function without arguments; there is a `typer.Typer` or the function of a single command.
+        commands: for each name, the place of its command and one line of help. The place is "module:attribute", or a
+            function without arguments that returns what is there: a `typer.Typer`, or the function of a single command.
     """
 
     class Lazy(TyperGroup):

@@ -89,7 +89,7 @@ def _fail(message: str, code: int) -> NoReturn:
     print(f"{NAME}: {message}", file=sys.stderr)
     with suppress(OSError):
         sys.stdout.flush()
-    # Python must not fail once more, at its end, to write what standard output could not take.
+    # At exit Python flushes standard output again; what could not be written must not fail a second time.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -108,7 +108,7 @@ _show_warning = warnings.showwarning
 def _terminated(*_: object) -> None:
     """On SIGTERM, unwind as on Ctrl-C, so that no half-written file and no temporary folder is left.
 
-    What comes together with the first is of no account: it would cut the unwinding short.
+    Signals that come together with the first are ignored: they would cut the unwinding short.
     """
     if _signals and time.monotonic() < _signals[0] + TOGETHER:
         return
@@ -116,7 +116,7 @@ def _terminated(*_: object) -> None:
     sys.exit(TERMINATED)
 
 
-_signals: list[float] = []  # when the SIGTERM came that ends the command
+_signals: list[float] = []  # the time of the SIGTERM that ends the command, if one has come
 
 
 def _call() -> int | None:
@@ -131,7 +131,7 @@ def _call() -> int | None:
     except Exception:
         if not _signals:
             raise
-        sys.exit(TERMINATED)  # a library has turned the exit, raised in its callback, into an error
+        sys.exit(TERMINATED)  # SystemExit was raised in a library's callback, and the library made an error of it
 
 
 def _explained(error: Exception) -> str | None:
@@ -148,7 +148,7 @@ def _explained(error: Exception) -> str | None:
 
 
 def _of_the_system(error: OSError) -> str | None:
-    """Return the message for an error of the system that no file has a message of its own for."""
+    """Return the message for an error of the system that code for files has not turned into a UserError."""
     unusable = (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP, errno.ENOTDIR, errno.EROFS)
     if error.errno in unusable and error.filename:
         return f"{error.filename}: {error.strerror}"  # an impossible name, or one that may not be looked up

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 
-MOST = 0.25  # as `placeholders.shared_names` has it, which is not imported for the sake of help
+MOST = 0.25  # the default of `placeholders.shared_names`, whose import would slow down --help
 
 
 @with_options

@@ -33,7 +33,7 @@ from compgen.trained.limits import LIMITS
 
 CONTEXT = "_context"
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
-TECHNICAL = 2**31 - 1  # upper bounds from here on are what a machine can hold: checked, but not shown in the help
+TECHNICAL = 2**31 - 1  # upper bounds from here on are technical limits: checked, but not shown in the help
 
 
 def option(default: Any, help: str, *flags: str, metavar: str | None = None, **checks: Any) -> Any:
@@ -69,9 +69,9 @@ def at_most(most: int) -> Callable[[typer.CallbackParam, int], int]:
 def with_options(call: Callable[..., None], **models: type[BaseModel]) -> Callable[..., None]:
     """Replace each parameter that is a pydantic model by an option per field; `call` gets the model, checked.
 
-    The result is for `app.command()`. `models` gives the types of parameters whose annotation does not say it. If the
+    The result is for `app.command()`. `models` gives the models of parameters that are not annotated with one. If the
     annotation is `dict[str, Any]`, `call` gets the values that were given on the command line, unchecked.
-    Called from Python, the result is `call` itself.
+    Called from Python, the result does what `call` does.
     """
     signature = inspect.signature(call, eval_str=True)
     kinds: dict[str, type[BaseModel]] = {}
@@ -204,7 +204,7 @@ def _typer_type(annotation: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
-    """Return the least and the most that an option, or one of a list, can be; open bounds only of whole numbers."""
+    """Return typer's `min` and `max` for an option, or for each of a list; from open bounds only for whole numbers."""
     found = {}
     inner = [part for one in get_args(field.annotation) for part in getattr(one, "__metadata__", ())]
     for bound in [*field.metadata, *(bound for part in inner for bound in getattr(part, "metadata", [part]))]:
@@ -235,10 +235,10 @@ def _given(context: typer.Context, name: str) -> bool:
 
 
 def _chosen(name: str, field: FieldInfo, value: Any) -> Any:
-    """Return a value, or the default for None.
+    """Return the value of an option, checked; the default for None.
 
     Raises:
-        UserError: see `_require_allowed`.
+        UserError: a value is not allowed, see `_require_allowed`.
     """
     for one in value if isinstance(value, list) else [value]:
         if one is not None:
@@ -264,7 +264,7 @@ def _require_allowed(flag: str, field: FieldInfo, one: Any) -> None:
 
 
 def _require_at_most(flag: str, most: int, one: int) -> None:
-    """Raise UserError for more, in typer's words for bounds that are shown, which the C++ runner has, too."""
+    """Raise UserError for a larger number, in typer's words for other bounds, which the C++ runner has, too."""
     if one > most:
         raise UserError(f"Invalid value for '{flag}': Input should be less than or equal to {most}")
 

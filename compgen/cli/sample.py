@@ -28,8 +28,8 @@ NATIVE = [  # fields of Options that the C++ runner takes too, by the names of t
 ]
 
 
-FEW = 0.05  # of the draws kept: that there is a better way is said
-MEASURED = 10_000  # samples whose quality is measured, at least; of more than twice as many, some are left out
+FEW = 0.05  # share of draws kept below which a better way is pointed out
+MEASURED = 10_000  # quality is measured on at least so many samples if there are more than twice as many
 
 
 class Options(BaseModel):
@@ -195,7 +195,7 @@ def sample(
     watched = _Quality(generator, options, to_file)
     kept: dict[str, Any] = {"filters": drawing.names, "novelty": drawing.novelty}
     if drawing.voting:
-        kept["voting"] = True  # not False for others, whose options are kept for --resume
+        kept["voting"] = True  # absent otherwise, as in the journals that --resume compares these options with
     run = Run(generator, options.count, drawn | kept, running, watched.check)
     end = run.to_file(out, options.resume) if to_file else run.to_stream(options.out, choice, config)
     _report(end, options, choice, generator)
@@ -225,7 +225,7 @@ class _Quality:
         self.figures: dict[str, Any] | None = None
 
     def check(self, path: Path, counts: "Counts", why: str) -> None:
-        """Measure the samples in a file that will become OUT; `why` they are fewer than asked for, or nothing.
+        """Measure the samples in a file that will become OUT; `why` says why they are fewer than asked for, if so.
 
         Raises:
             UserError: there is a warning, and --strict.
@@ -244,16 +244,16 @@ class _Quality:
             kept += f"; the samples are in {path}: --resume without --strict makes it of them"
         choosing = options.vote or options.support is not None
         asked = options.best if options.best is not None else None if choosing else options.count
-        asked = asked if stride == 1 else None  # that there are fewer is said where drawing ends
+        asked = asked if stride == 1 else None  # the number of some of them says nothing
         format = FORMATS[lines_of(format_of(Path(options.out))).removeprefix(".")]
         made = Dataset(format.read("\n".join(lines).encode(), options.out, USUALLY).frame)
-        more = [*counts.warnings(), *([why] if why and options.strict else [])]  # else it is said at the end
+        more = [*counts.warnings(), *([why] if why and options.strict else [])]  # else printed at the end
         found = judged(made, self.generator.examples(), asked, more, kept if options.strict else None)
         self.figures = found.to_dict()
 
 
 def _thinned(lines: Iterable[str]) -> tuple[list[str], int]:
-    """Return each k-th line, and k: a power of two, so that MEASURED of them are left, or up to twice as many."""
+    """Return every k-th line, and k: the least power of two that leaves at most 2 MEASURED lines."""
     kept, stride = list[str](), 1
     for number, line in enumerate(lines):
         if number % stride == 0:
@@ -313,7 +313,7 @@ def _asked(
 
 
 def _done(end: "End", out: Path, following: int, watched: _Quality) -> dict[str, Any]:
-    """What the record says of a run; by the number of bytes --resume sees that OUT was cut short since."""
+    """What the record says of a run; by `bytes`, --resume sees whether OUT has been truncated since."""
     with reading(out):
         size = out.stat().st_size
     done = {"written": end.written, "bytes": size, "counts": end.counts.to_dict(), "next": following}
@@ -322,7 +322,6 @@ def _done(end: "End", out: Path, following: int, watched: _Quality) -> dict[str,
 
 def _report(end: "End", options: Options, choice: "Choice", generator: "Generator") -> None:
     """Say what was drawn and kept, and how fast."""
-
     counts, seconds = end.counts, end.seconds
     speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
     if options.engine == "threads" and options.beam is None and generator.threaded:
@@ -338,7 +337,7 @@ def _report(end: "End", options: Options, choice: "Choice", generator: "Generato
 
 
 def _wasteful(options: Options, counts: "Counts") -> bool:
-    """Whether most draws were thrown away that rare prototypes would have spared."""
+    """Whether so few draws were kept that drawing from rare prototypes alone would have spared most of the others."""
     usual = (options.prototypes, options.rarity, options.ngram or 1) == ("all", None, 1)
     return usual and any("rare" in names for names in options.filters) and counts.kept < FEW * counts.drawn
 

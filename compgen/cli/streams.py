@@ -10,8 +10,8 @@ from typing import Any, TextIO
 def prepare() -> None:
     """Open what the caller has closed, and let work go on when nobody reads its notes any longer.
 
-    SIGPIPE is as other filters have it: `cgen ... | head` ends quietly. But what a command says on the way is not what
-    it is for, and `cgen train ... 2>&1 | head` must not end the training.
+    With SIGPIPE as in other filters, `cgen ... | head` ends quietly. But notes on standard error are not what a command
+    is for: `cgen train ... 2>&1 | head` must not end the training.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -31,8 +31,8 @@ class _Notes:
 
     def write(self, text: str) -> int:
         """Write text, unless a pipe or socket has no reader."""
-        poll = select.poll()  # one for each call, as two threads cannot ask the same
-        poll.register(self._stream.fileno(), 0)  # tells errors and ends in any case, and nothing else
+        poll = select.poll()  # a new one for each call: two threads cannot poll the same one
+        poll.register(self._stream.fileno(), 0)  # reports errors and hang-ups in any case, and nothing else
         if poll.poll(0):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return self._stream.write(text)

@@ -80,7 +80,7 @@ class Options(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _listed(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Say what there is to set, if that is asked, before anything else is missed."""
+        """With --set '?', raise the list of settings before a missing option is an error."""
         if "?" in (values.get("changes") or []):
             known = {name: values.get(name, field.default) for name, field in cls.model_fields.items()}
             asking = cls.model_construct(**known)
@@ -108,7 +108,7 @@ class Options(BaseModel):
         return self.changes or []
 
     def more(self, dataset: "Dataset", data: str, whole: "Dataset") -> dict[str, Any]:  # noqa: ARG002
-        """Further options of the function; `dataset` is what is learnt from of the `whole` of DATA."""
+        """Further options of the function; `dataset` is the part of DATA, the `whole`, that is learnt from."""
         return {}
 
 
@@ -182,7 +182,7 @@ class Seq2SeqOptions(Options):
 def _say_foreign(dataset: "Dataset", augmented: "Dataset", data: str) -> None:
     """Warn of augmented examples that seem to be made from other data: most have tokens that these do not have.
 
-    Letters of words are known wherever they stand: StemCorrupt writes those of forms into lemmas, too.
+    For words, tokens of both sides are known on each side: StemCorrupt writes letters of forms into lemmas, too.
     """
     import polars as pl
 
