@@ -29,7 +29,7 @@ class Scores:
     Attributes:
         examples: the number of predictions.
         exact_match: the share of predictions equal to their reference.
-        f1: micro-averaged F1, see `f1_counts`.
+        f1, precision, recall: micro-averages over the items that `f1_counts` counts.
         executes: the share of predictions whose execution gives their source; None if nothing was executed.
         signature: how the scores were computed.
     """
@@ -48,9 +48,9 @@ class Scores:
 
 
 def check_scorable(dataset: Dataset, *, every: bool) -> None:
-    """Raise UserError unless examples have targets to score by: some of them, or `every` one.
+    """Raise UserError unless some examples have targets to score by; with `every`, unless all have.
 
-    An empty answer would count as a right one where there is no target.
+    Where there is no target, an empty answer would count as right.
     """
     if is_tagged(dataset):
         raise UserError("found lemmas with tags, without forms to score by; `cgen predict` writes the forms")
@@ -60,7 +60,7 @@ def check_scorable(dataset: Dataset, *, every: bool) -> None:
 
 
 def most_right(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[str]:
-    """Say how many examples can be right at most, where sources have several targets."""
+    """Return a remark on how many examples can be right at most, if sources have several targets."""
     targets: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
     for source, target in pairs:
         targets.setdefault(tuple(source), Counter())[tuple(target)] += 1
@@ -73,7 +73,7 @@ def most_right(pairs: Iterable[tuple[Tokens, Tokens]]) -> list[str]:
 
 
 def spaces_alone(predictions: Sequence[Tokens], references: Sequence[Tokens]) -> list[str]:
-    """Say how many predictions are wrong by nothing but the spaces between their tokens."""
+    """Return a remark on how many predictions are wrong in the spaces between tokens alone, if any are."""
     answers = zip(map(list, predictions), map(list, references), strict=True)
     apart = sum(found != target and "".join(found) == "".join(target) for found, target in answers)
     if not apart:
@@ -153,7 +153,7 @@ def item_f1(prediction: Tokens, reference: Tokens, unit: str = "token") -> float
 
 
 def _items(tokens: Tokens, words: bool) -> list[str]:
-    """Lemma and tags of an analysis."""
+    """Return the lemma of an analysis, whole or in words, and its tags."""
     lemma, tags = split_tags(tokens)
     text = "".join(lemma)
     return [item for item in (text.split(BLANK) if words else [text]) if item] + tags
@@ -184,7 +184,7 @@ def _gives(target: Tokens, source: Tokens, interpret: Callable[[Tokens], list[st
 
 
 def check_executes(references: Sequence[Tokens], sources: Sequence[Tokens], execute: str) -> None:
-    """Check that every reference executes to its source, without which scores by execution are meaningless.
+    """Check that every reference executes to its source; otherwise scores by execution would be meaningless.
 
     Raises:
         DataError: one does not, e.g. because the data go from commands to actions; the message shows the first.

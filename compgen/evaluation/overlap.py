@@ -10,23 +10,23 @@ from typing import Any
 
 import polars as pl
 
-from compgen.data.examples import Dataset
+from compgen.data.examples import SIDES, Dataset
 from compgen.errors import DataError
 
 SIGNATURE = "examples:distinct,both-sides|co-occurrence:types,unordered,with-itself,within-side"
-_SIDES = ("source", "target")
 _AT_ONCE = 10_000_000  # ordered pairs in memory: about 80 MB
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What of a test set is in the training data.
+    """How much of a test set is in the training data.
 
     Attributes:
-        examples: distinct (source, target) in the test set.
-        shared_examples: those that are training examples too.
-        cooccurrences: unordered pairs of token types within one side of a test example; with itself, for any type.
-        shared_cooccurrences: those within either side of a training example too.
+        examples: the number of distinct (source, target) in the test set.
+        shared_examples: how many of them are training examples, too.
+        cooccurrences: the number of distinct unordered pairs of token types within a side of a test example; a type
+            makes a pair with itself.
+        shared_cooccurrences: how many of them are within a side of a training example, too.
     """
 
     examples: int
@@ -36,12 +36,12 @@ class Overlap:
 
     @property
     def example_overlap(self) -> float:
-        """Full example overlap, a share of the distinct test examples."""
+        """The share of the distinct test examples that are training examples."""
         return self.shared_examples / self.examples
 
     @property
     def cooccurrence_overlap(self) -> float:
-        """Token co-occurrence overlap, a share of the test set's pairs of types."""
+        """The share of the test set's pairs of types that occur in training."""
         return self.shared_cooccurrences / self.cooccurrences
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def overlap(test: Dataset, train: Dataset) -> Overlap:
     sides = _sides(test)
     if sides.is_empty():
         raise DataError("found no tokens in the test set, expected some to look for in the training data")
-    ours, theirs = (dataset.frame.select(_SIDES).unique() for dataset in (test, train))
+    ours, theirs = (dataset.frame.select(SIDES).unique() for dataset in (test, train))
     shared = ours.height + theirs.height - pl.concat([ours, theirs]).n_unique()
     types = sides.select("token").unique().with_row_index("type")
     wanted = pl.concat(_pairs(sides, types)).unique()
@@ -71,7 +71,7 @@ def overlap(test: Dataset, train: Dataset) -> Overlap:
 
 def _sides(dataset: Dataset) -> pl.DataFrame:
     """The tokens of all sources and targets: columns `side` (its number) and `token`."""
-    columns = [dataset.frame.select(token=side) for side in _SIDES]
+    columns = [dataset.frame.select(token=side) for side in SIDES]
     return pl.concat(columns).with_row_index("side").explode("token").drop_nulls()
 
 

@@ -13,7 +13,7 @@ from compgen.errors import UserError
 from compgen.files import atomic_path
 
 FORMATS = (".png", ".svg", ".pdf")
-CELL = 0.26  # inches a token
+CELL = 0.26  # inches per token
 
 
 def check_picture(out: Path) -> None:
@@ -63,5 +63,5 @@ def heat_maps(
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
-    """Tokens with unprintable characters, which would corrupt the file, replaced."""
+    """Tokens with unprintable characters, which would corrupt the file, replaced by U+FFFD."""
     return ["".join(letter if letter.isprintable() else "\ufffd" for letter in token) for token in tokens]

@@ -1,7 +1,7 @@
 """The quality of made examples, measured against the training data that they were made from.
 
-Nothing here knows whether a new example is right. What can be measured without that is measured: form, contradictions,
-novelty, diversity, and how far the distribution of tokens moves. `LIMITS` says from where on a figure is a warning.
+Whether a new example is right is not known here. What can be measured without that is measured: form, contradictions,
+novelty, diversity, and how far the distribution of tokens moves. A figure beyond its limit in LIMITS is a warning.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ PROVENANCE = {  # columns that say what an example was made from; in words, of o
     "fragment": "fragment",
 }
 BEGIN, END, MARKERS = 0, 1, 2  # the ends of a side, among its tokens
-_BASE = 2**21  # different tokens: three of them fit in 64 bits; of more, a few n-grams are confused
+_BASE = 2**21  # different tokens: a trigram then fits in 64 bits. With more tokens, a few n-grams are confused
 
 LIMITS = {
     # Training data themselves have a few; one example in ten that is broken teaches the form wrongly.
@@ -70,21 +70,21 @@ class Side:
 
 @dataclass(frozen=True)
 class Quality:
-    """What can be said of made examples. Shares are of the made examples, repetitions included, unless it says other.
+    """The quality of made examples. Shares are of the made examples with repetitions, unless stated otherwise.
 
     Attributes:
         asked: how many were asked for; None if that is not known.
-        made, distinct: examples, and different ones.
-        copies: how many of the made ones are training examples.
+        made, distinct: the number of examples, and of different ones.
+        copies: how many of the made examples are training examples.
         balanced: the share of targets (of sentences: sources) whose brackets () [] {} are balanced.
         derivable: the share of different targets, of at most ROWS, that a grammar of targets derives; None without one.
         contradicting: the share whose source has another target in training.
         ambiguous: the share whose source has several targets among those made.
         training_balanced, training_derivable, training_ambiguous: the same shares of the training examples.
-        templates: how many different targets there are, if tokens that are in the source too are left blank.
-        new_templates: how many of them training lacks.
-        distance: the mean of lev(a, b) / max(|a|, |b|) over pairs of examples drawn at random, at most ROWS.
-        training_distance: the same of training examples.
+        templates: how many different targets there are, with tokens that the source has, too, left blank.
+        new_templates: how many of these training lacks.
+        distance: the mean of lev(a, b) / max(|a|, |b|), in tokens, over ROWS pairs of examples drawn at random.
+        training_distance: the same for training examples.
         source, target: see `Side`; no target for sentences.
         used: for each column that says what an example was made from, how many different values it has.
     """
@@ -141,7 +141,7 @@ class Quality:
         return lines
 
     def warnings(self) -> list[str]:
-        """What is wrong by LIMITS, a sentence each, with what to do."""
+        """What is wrong by LIMITS: a sentence for each warning, with advice."""
         found = []
         if self.asked is not None and self.made < self.asked:
             found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer, or loosen what they must be like")
@@ -171,7 +171,7 @@ class Quality:
         return found
 
     def _of_form(self) -> list[str]:
-        """What is wrong by LIMITS in single examples, whatever the others are."""
+        """Warnings by LIMITS about the form of single examples."""
         found = []
         foreign = max(self.source.new[0], 0 if self.target is None else self.target.new[0])
         if foreign > LIMITS["foreign"]:
@@ -245,7 +245,7 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
 
 
 def _keys(frame: pl.DataFrame) -> pl.DataFrame:
-    """Source and target as text, whose tokens are told apart by what no token has."""
+    """Source and target as text, with BLANK, which no token has, between tokens."""
     return frame.select(pl.col(side).list.join(BLANK) for side in SIDES)
 
 
@@ -260,7 +260,7 @@ def _ambiguous(keys: pl.DataFrame) -> float:
 
 
 def _balanced(texts: pl.Series) -> float:
-    """The share of texts whose brackets are balanced. Different sequences of brackets are few, and looked at once."""
+    """The share of texts whose brackets are balanced. Each distinct sequence of brackets is checked once."""
     bracketed = texts.filter(texts.str.contains(r"[()\[\]{}]"))
     rows = bracketed.str.replace_all(r"[^()\[\]{}]+", "").value_counts(name="rows")
     return _share(len(texts) - sum(n for text, n in rows.iter_rows() if not balanced(text)), len(texts))
@@ -289,7 +289,7 @@ def _distance(frame: pl.DataFrame, rng: Stream) -> float:
 
 
 def _used(frame: pl.DataFrame) -> dict[str, int]:
-    """How many different values the columns have that say what examples were made from."""
+    """The number of different values in each column that says what examples were made from."""
     columns = {name: frame[name] for name in PROVENANCE if name in frame.columns}
     values = {n: column.explode() if isinstance(column.dtype, pl.List) else column for n, column in columns.items()}
     return {name: column.drop_nulls().n_unique() for name, column in values.items() if column.count()}
@@ -303,7 +303,7 @@ def _side(made: pl.Series, training: pl.Series) -> Side:
 
 
 def _coded(sides: Sequence[pl.Series]) -> list[Ints]:
-    """The tokens of all rows of each series as numbers from MARKERS on, one row after another as BEGIN tokens END."""
+    """The rows of each series in one array, each as BEGIN, its tokens as numbers from MARKERS on, END."""
     tokens = [side.explode().drop_nulls() for side in sides]
     numbers = pl.concat(tokens).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     coded = []
@@ -318,7 +318,7 @@ def _coded(sides: Sequence[pl.Series]) -> list[Ints]:
 
 
 def _ngrams(codes: Ints, n: int) -> pl.Series:
-    """Each n-gram within a row as one number: its tokens as digits. A row's ends are tokens if n is 2 or more."""
+    """Each n-gram within a row as one number with its tokens as digits. A row's ends count as tokens if n > 1."""
     if n == 1:
         return pl.Series(codes[codes >= MARKERS])
     if len(codes) < n:
@@ -332,14 +332,14 @@ def _ngrams(codes: Ints, n: int) -> pl.Series:
 
 
 def _new(grams: pl.Series, known: pl.Series) -> tuple[float, float]:
-    """The share of n-grams that are not among those known, of all and of different ones."""
+    """The share of n-grams that are not known: of all, and of distinct ones."""
     counts = pl.DataFrame({"gram": grams}).group_by("gram").len()
     new = counts.join(pl.DataFrame({"gram": known}), on="gram", how="anti")
     return _share(int(new["len"].sum()), len(grams)), _share(new.height, counts.height)
 
 
 def _divergence(ours: pl.Series, theirs: pl.Series) -> float:
-    """The Jensen-Shannon divergence of two samples, in bits."""
+    """The Jensen-Shannon divergence of two samples of non-negative integers, in bits."""
     size = 1 + max((int(some.max()) for some in (ours, theirs) if len(some)), default=0)  # type: ignore[arg-type]
     p, q = (np.bincount(some.to_numpy(), minlength=size) / max(1, len(some)) for some in (ours, theirs))
     middle = (p + q) / 2

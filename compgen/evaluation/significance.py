@@ -13,7 +13,7 @@ from compgen.errors import UserError
 
 Floats = NDArray[np.float64]
 AT_ONCE = 1 << 22  # random numbers in memory
-_SAME = 1e-12  # differences closer than this are equal
+_SAME = 1e-12  # differences that are closer than this count as equal
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Comparison:
     Attributes:
         mean: the second's score minus the first's, per item: above 0 the second is better.
         items_p: two-sided p of Student's paired t over the items of all seeds, as in R&R's tables 9 to 11.
-        corrected_p: `items_p` by Bonferroni, for the number of comparisons made.
-        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all have the
-            same difference, which tells nothing about their spread (but 1 if that is 0). Items of one training run are
-            not independent, so `items_p` overrates differences that another seed may undo.
+        corrected_p: `items_p` with Bonferroni's correction for the number of comparisons made.
+        seeds_p: two-sided p of Student's paired t over the means of the seeds; None with one seed, or if all seeds have
+            the same difference, which says nothing about their spread (but 1 if it is 0). Items of one training run
+            are not independent, so `items_p` overrates differences that another seed may undo.
     """
 
     first: str
@@ -41,7 +41,7 @@ def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
     """Compare all pairs of systems, in the order given.
 
     Args:
-        scores: by system and seed, the scores of the test items, which are the same for all.
+        scores: for each system and seed, the scores (N,) of the N test items, which are the same for all.
 
     Raises:
         UserError: systems differ in seeds or items, there are fewer than two items, or SciPy is not installed.
@@ -66,9 +66,10 @@ class Paired:
 
     Attributes:
         mean: the difference per item.
-        t, t_p: Student's paired t, None if all items have the same difference, and its two-sided p.
-        sign_p: two-sided p of the sign test, without ties.
-        bootstrap_p: twice the share of resamples of the items in which the difference changes its sign.
+        t, t_p: Student's paired t, None if all items have the same difference other than 0, and its two-sided p.
+        sign_p: two-sided p of the sign test, ties left out.
+        bootstrap_p: twice the share of resamples of the items in which the mean is 0 or has the other sign, but at
+            least 2 / resamples and at most 1.
         low, high: the 95% interval of the mean by the bootstrap.
     """
 
@@ -82,7 +83,7 @@ class Paired:
 
 
 def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0) -> Paired:
-    """Compare two systems by their losses on the same items.
+    """Compare two systems by their losses (N,) on the same N items.
 
     Raises:
         UserError: fewer than two items, different numbers of items, or SciPy is not installed.
@@ -107,9 +108,10 @@ def need_scipy() -> None:
 
 
 def _t_test(difference: Floats) -> tuple[float | None, float]:
-    """Student's t of paired differences and its two-sided p.
+    """Return Student's t of paired differences (N,) and its two-sided p.
 
-    Differences that are all zero are no evidence (t = 0). Those that are all alike have an infinite t, given as None.
+    Differences that are all zero are no evidence: t = 0, p = 1. If all are equal otherwise, t is infinite, given as
+    None, and p = 0.
     """
     if len(difference) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(difference)}")
@@ -131,7 +133,7 @@ def _stats() -> Any:
 
 
 def _resampled(values: Floats, resamples: int, seed: int) -> Floats:
-    """Means (resamples) of samples with replacement."""
+    """Return the means (resamples,) of samples of the values (N,), each of N values drawn with replacement."""
     random = stream(Purpose.BOOTSTRAP, seed)
     size = max(1, AT_ONCE // len(values))
     rows = [min(size, resamples - done) for done in range(0, resamples, size)]
