@@ -62,7 +62,7 @@ def _claim(path: Path, what: str, digests: Mapping[str, Any], settings: Mapping[
             "another folder or delete it"
         )
     check_writable(path)
-    if not create(path, json.dumps(ours, indent=1)):  # another run was here in this moment
+    if not create(path, json.dumps(ours, indent=1)):  # another run has just created it
         _require_same(path, what, ours, set(digests))
         return False
     return True

@@ -23,9 +23,9 @@ from compgen.errors import ConfigError
 
 LARGEST = 2**20  # bytes of a configuration file
 
-_IN_PYTHON = " (in Python one of overrides=)"  # of what `--set` gives
-_WIDEST = 40  # column of settings and values in a list of them
-_ENTRY = re.compile(r"^( *)(\w+(?:, \w+)*): (.+(?:\n\1 +\S.*)*)", re.MULTILINE)  # of the names of fields in a docstring
+_IN_PYTHON = " (in Python one of overrides=)"  # said of `--set`
+_WIDEST = 40  # width of the column of settings in the list of them, at most
+_ENTRY = re.compile(r"^( *)(\w+(?:, \w+)*): (.+(?:\n\1 +\S.*)*)", re.MULTILINE)  # of fields in a docstring
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 

@@ -79,14 +79,14 @@ def copies(makers: Sequence[Callable[[], object]]) -> Iterator[Copies]:
             processes.append(process)
         for process, make in zip(processes, makers, strict=True):
             assert process.stdin is not None
-            with suppress(OSError):  # the first call says that it has ended
+            with suppress(OSError):  # if the copy has ended, the first call says so
                 pickle.dump(make, process.stdin)
                 process.stdin.flush()
         yield Copies(processes)
     finally:
         for process in processes:
             process.kill()
-            with suppress(OSError):  # what is still to be written
+            with suppress(OSError):  # there may be something left to write to it
                 process.communicate()
 
 

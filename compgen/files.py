@@ -23,11 +23,11 @@ UNUSABLE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
 }
 STDOUT = Path("standard output")
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # for renameat2 of Linux
 
 
 def writing(path: Path) -> contextlib.AbstractContextManager[None]:
-    """Turn errors of the system, as a full disk or a missing folder, into a `UserError` that names `path`."""
+    """Turn errors of the system, such as a full disk or a missing folder, into a `UserError` that names `path`."""
     return _told(path, "written")
 
 

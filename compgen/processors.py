@@ -15,7 +15,7 @@ def processors() -> int:
 
 
 def limit_of_time(root: Path) -> float:
-    """Return how many processors' time Linux gives this process's control group at most (above 0; or infinity).
+    """Return the limit that Linux sets on the time of this process's control group, in processors; or infinity.
 
     Containers are given such a limit (`docker run --cpus 2`). A group has its own, and those of groups around it.
     `root` holds `proc` and `sys`.
@@ -35,7 +35,7 @@ def limit_of_time(root: Path) -> float:
 
 
 def _limit_of_group(folder: Path) -> float:
-    """Return what a group's own files say: microseconds of processor time in each period of so many; or infinity."""
+    """Return the limit in a group's own files, its quota of processor time divided by the period; or infinity."""
     with suppress(OSError, ValueError):
         if (folder / "cpu.max").exists():
             quota, period = (folder / "cpu.max").read_text("utf-8").split()  # the quota may be `max`

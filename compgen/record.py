@@ -28,7 +28,7 @@ def forget_record(out: Path) -> None:
 
 
 def write_record(out: Path, options: dict[str, Any]) -> None:
-    """Write beside OUT what it was made with, for `cgen explain` and for those who come later."""
+    """Write beside OUT what it was made with, for `cgen explain` and for later readers."""
     if str(out) != "-" and not is_stream(out):
         with atomic_path(record_of(out)) as temporary:
             temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")

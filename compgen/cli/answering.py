@@ -27,7 +27,7 @@ def second_model(path: str | None, runtime: str | None) -> "Predictor | None":
 
 @dataclass
 class Answering:
-    """What answers.
+    """The models that answer, and how.
 
     A `second` model, called `otherwise`, predicts for sources that a generator has no answer to (Qiu et al. 2022,
     appendix C.2, for grammars). A source without any answer has an empty target.

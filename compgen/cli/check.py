@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.data.lenient import Table
 
-COMPARED = 100  # examples from which a comparison can tell something
+COMPARED = 100  # examples, from which on a comparison can tell something
 SHOWN = 5  # lines of a finding that are printed
 # Methods to name as the next command: fast ones, those most likely to help first.
 PREFERRED = ("stemcorrupt", "geca", "csl", "substitute", "lexsym")

@@ -37,14 +37,14 @@ class Command(TyperCommand):
 
 
 class App(typer.Typer):
-    """Commands of the class above."""
+    """An app whose commands are of the class `Command`."""
 
     def command(self, name: str | None = None, **attributes: Any) -> Callable[[F], F]:
         return super().command(name, **({"cls": Command} | attributes))
 
 
 class Group(TyperGroup):
-    """A group whose help has the first sentence of each command's help, where Typer cuts it to fit the line."""
+    """A group whose help has the whole first sentence of each command's help; Typer would cut it to fit the line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]

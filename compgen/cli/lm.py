@@ -29,7 +29,7 @@ app = App(
     "whether synthetic sentences lower it. Run `cgen lm install` first; it builds KenLM's programs.",
 )
 
-MOST_DIGITS = 20  # of a seed or a count; Python refuses to read some thousands
+MOST_DIGITS = 20  # of a seed or a count; numbers of some thousands of digits are an error in Python
 SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
 TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Length of the longest n-grams, in words.")]
@@ -352,7 +352,7 @@ def _words(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Return whole numbers with commas between them; None if one is none, or has so many digits as none here needs."""
+    """The whole numbers between commas; None if a word is not one, or has more than MOST_DIGITS digits."""
     words = _words(text)
     return list(map(int, words)) if all(word.isdecimal() and len(word) <= MOST_DIGITS for word in words) else None
 

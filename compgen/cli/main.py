@@ -33,7 +33,7 @@ A first round, on SCAN (compgen generates this data set itself):
     cgen evaluate predictor.pt scan/jump
 """
 
-# Typer carries its own copy of Click and exports the errors of parsing only by their subclasses.
+# Typer has its own copy of Click, and exports only subclasses of the error of parsing.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 # Messages of torch, ONNX Runtime and Polars, whose errors have no type of their own.
 NO_MEMORY = (

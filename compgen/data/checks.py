@@ -367,7 +367,7 @@ def marks(rows: pl.DataFrame) -> Finding | None:
     """Words on both sides that differ by the joiner alone: they are different tokens, so they are not shared."""
     if not any(rows[side].str.contains(JOINER, literal=True).any() for side in SIDES):
         return None
-    lost: list[str] = []  # a word of each example that loses one
+    lost: list[str] = []  # one word for each example that loses any
     sharing = 0
     for pair in rows.select(SIDES).iter_rows():
         sides = [{*side.split()} for side in pair]

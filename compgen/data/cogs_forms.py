@@ -23,7 +23,7 @@ from compgen.errors import DataError, UserError
 _TOP = "LAMBDA"  # what the logical forms of single nouns and verbs begin with
 _CLAUSES = ("ccomp", "xcomp")
 _SHARED = "xcomp"  # a clause whose first argument is that of the verb above
-# Words of sentences that no node stands for, in any case.
+# Words of sentences, in lower case, that no node stands for.
 _LITTLE = frozenset(["the", "a", "was", "by", "to", "that", "in", "on", "beside", "."])
 _DEEPEST = 100  # nodes one below another; sentences of COGS have far fewer
 _MARKS = frozenset("(),=.*;")

@@ -94,7 +94,7 @@ def _json(text: str) -> Fields:
             at = len(text)
         found.append((number, text[begin:at]))
     place = "line"
-    if len({*(number for number, _ in found)}) < len(found):  # lines do not tell them apart
+    if len({*(number for number, _ in found)}) < len(found):  # two objects begin on one line
         place, found = "example", [(number, one) for number, (_, one) in enumerate(found, start=1)]
     listed = _records(iter(found))._replace(place=place)
     closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")

@@ -215,7 +215,7 @@ def _check_examples(found: Placed, place: str, answers: bool) -> None:
     """Raise DataError unless all examples have both sides or all are sentences, of tokens that data may have."""
     frame, places = found
     empty = {side: frame[side].list.len() == 0 for side in ("source", "target")}
-    sentences = bool(empty["target"].all())  # in which an arrow is a word like any other, until a network is to read it
+    sentences = bool(empty["target"].all())  # may have special symbols, such as an arrow: only networks refuse them
     if answers or sentences:
         del empty["target"]
     for side, rows in empty.items():

@@ -83,7 +83,7 @@ def _clean(side: str) -> pl.Expr:
         .str.normalize("NFC")
         .str.strip_chars()
     )
-    # Doubled quotes are single ones within quotes; a single one ends them, so that quotes at both ends are no pair.
+    # Within quotes, a doubled quote stands for one. A single one ends them: then the outer two are not a pair.
     bare = text.str.replace(checks.QUOTED, "${1}")
     return pl.when(text != bare).then(bare.str.replace_all('""', '"').str.strip_chars()).otherwise(text).alias(side)
 

@@ -90,7 +90,7 @@ def _dataset(train: pl.DataFrame, test: pl.DataFrame) -> Dataset:
 
 def simple(seed: int = 0) -> Dataset:
     """Return a random 80/20 split. It has the sizes of the published one, but other commands fall into test."""
-    # Sorting by a digest, not by a generator of random numbers, gives the same split in every version of everything.
+    # Sorting by a digest, not by random numbers, gives the same split in every version of Python and NumPy.
     key = pl.Series([hashlib.sha256(f"{seed} {text}".encode()).digest() for text in _examples()["text"]])
     frame = _examples()[key.arg_sort()]
     return _dataset(frame[:_SIMPLE_TRAIN], frame[_SIMPLE_TRAIN:])

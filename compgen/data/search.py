@@ -209,7 +209,7 @@ class _Split:
         if not len(out):
             return None
         self._move(out, one, two)
-        # Without those that just came, and knowing what they changed.
+        # None of those that just came; the scores already take their move into account.
         back = self._best(two, one, len(out), without=out)
         if len(back) == len(out):
             self._move(back, two, one)

@@ -35,11 +35,11 @@ DOTTED = ("turkish", "azeri", "azerbaijani", "crimean-tatar", "tur", "aze", "crh
 _EXPECTED = "lemma TAB form TAB tags, the tags joined by semicolons"
 # In a line of TSV, where semicolons alone tell tags from splits and targets; the first is one by `is_tag`.
 SOME_TAGS = r"\s*[\p{Uppercase}\d][^\s;]*(?:;[^\s;]+)*;?\s*"
-SEVERAL = ";"  # what joins them
+SEVERAL = ";"  # in tags that are several
 _SIGNS = (";", r"\|", ",", r"\s")  # what may part tags, the surest first
 _ORDER = "lemma TAB form TAB tags, in this order"
 _TAGGED = rf"^[^\t]*\t[^\t]*\t({SOME_TAGS})$"
-BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # tags of a word, be they well written or not
+BUNDLE = r"^\s*[^\s;]+(?:;[^\s;]+)+;?\s*$"  # several tags of a word, well written or not
 
 Word = tuple[str, str, tuple[str, ...]]  # lemma, form, tags
 

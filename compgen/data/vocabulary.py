@@ -19,8 +19,8 @@ NEVER_FIRST = (*NEVER_WRITTEN, EOS_ID, SEP_ID)  # an output begins with neither 
 
 SPARES = tuple(f"<unk{number}>" for number in range(1, 9))  # ids for words unknown in training: see `Vocabulary.lend`
 
-# Of ASCII's control characters, spaces alone can be meant: a tabulator or a line end may be a token of a program. Those
-# beyond ASCII do occur in published texts.
+# Of ASCII's control characters, only white space can be meant: a TAB or a line end may be a token of a program. Control
+# characters beyond ASCII do occur in published texts.
 CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 _CONTROL = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 

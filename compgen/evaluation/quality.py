@@ -40,7 +40,7 @@ LIMITS = {
     "underivable": 0.10,  # more than the share in training
     # A learned generator contradicts itself now and then, which training survives; two in a hundred are a pattern.
     "contradicting": 0.02,  # more than the share in training
-    # From here on most of the file is the same examples again, and weighs them.
+    # From here on most of the file are repetitions, which give some examples more weight.
     "repeated": 0.5,
     # A generator draws a training example now and then; a file of little else is the training data again.
     "copied": 0.9,
