@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
     from compgen.trained.generator import Generator
 
+LineOption = Annotated[
+    int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
+]
+CountOption = Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")]
+
 COLOURS = ("bold red", "bold blue", "bold green", "bold magenta", "bold cyan")
 
 
@@ -54,10 +59,8 @@ def command(name: str) -> Callable[..., None]:
                 metavar="OUT", help=f"The file that `cgen augment {name}` wrote. Its data must still be there."
             ),
         ],
-        line: Annotated[
-            int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
-        ] = 1,
-        count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
+        line: LineOption = 1,
+        count: CountOption = 1,
     ) -> None:
         kind = find(name)
         if not kind.explains():
@@ -85,10 +88,8 @@ def csl(
             "`cgen sample G.grammar` wrote.",
         ),
     ],
-    line: Annotated[
-        int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
-    ] = 1,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
+    line: LineOption = 1,
+    count: CountOption = 1,
 ) -> None:
     """Show the rules that derive a sample of a grammar.
 
@@ -124,10 +125,8 @@ def recombine(
             help="The .jsonl, .json or .parquet file that `cgen augment recombine` or `cgen sample` wrote.",
         ),
     ],
-    line: Annotated[
-        int, typer.Option("--line", min=1, metavar="N", help="Start at line N of OUT; 1 is the first example.")
-    ] = 1,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Explain N examples from there on.")] = 1,
+    line: LineOption = 1,
+    count: CountOption = 1,
 ) -> None:
     """Show the prototypes that samples of a generator were made from.
 
