@@ -17,8 +17,8 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", f"dirty_decay_ms:2000,narenas:{max(1,
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-# Python looks for garbage after every 700 new objects, and once more at its end. Imports make many thousands of objects,
-# all of which stay: looking through them takes a third of the time of a short command.
+# Python looks for garbage after every 700 new objects, and once more at its end. Imports make many thousands of objects
+# that all stay: looking through them takes a third of the time of a short command.
 gc.set_threshold(100_000)
 atexit.register(gc.freeze)
 
