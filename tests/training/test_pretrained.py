@@ -409,13 +409,18 @@ def test_it_is_no_generator_and_has_no_bundle(trained, tmp_path):
         compgen.Predictor.load(out, "onnx")
 
 
-def test_a_folder_of_something_else_is_not_replaced(base, trained, tmp_path):
+def test_a_folder_of_something_else_is_not_replaced(base, trained, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
     with pytest.raises(UserError, match="mine: exists and is not a model that compgen trained"):
         train(base, tmp_path / "mine")
     with pytest.raises(UserError, match=r"does not end in \.pt"):
         train(base, tmp_path / "m.pt")
+    (tmp_path / "empty").mkdir()
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path / "empty")
+        with pytest.raises(UserError, match="the current folder"):
+            train(base, tmp_path / "empty")
     folder = copied(trained[0], tmp_path / "again")
     train(base, folder, "optimisation.steps=1")
     assert json.loads((folder / FILE).read_text())["trained_on"]["updates"] == 1
