@@ -8,10 +8,8 @@ reference program took on another machine (2 cores of an AMD EPYC, shared) is be
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
 from compgen.configuration import load_config
@@ -19,6 +17,7 @@ from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.csl.trained import TrainedGrammar
 from compgen.data import scan
+from compgen.data.downloads import find
 from compgen.data.formats import read_dataset
 from compgen.errors import DataError
 
@@ -31,7 +30,6 @@ REFERENCE = {
 
 def grammars() -> dict[str, Callable[[], TrainedGrammar]]:
     """The grammars to draw from, by name; each is trained when it is called."""
-    folder = Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
     def of_scan(learned: bool) -> TrainedGrammar:
         config = load_config(CslOptions, "csl_scan")
@@ -39,7 +37,7 @@ def grammars() -> dict[str, Callable[[], TrainedGrammar]]:
         return trained(Csl(chosen).fit(scan.SPLITS["jump"][0]().split("train")))
 
     def of_geoquery() -> TrainedGrammar:
-        data = read_dataset(folder / "geoquery" / "standard.train.tsv")
+        data = read_dataset(find("geoquery/standard.train.tsv", origin="the authors of CSL"))
         return trained(Csl(load_config(CslOptions, "csl_geoquery")).fit(data))
 
     return {

@@ -26,6 +26,7 @@ from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.csl.parsing import Accuracy, ViterbiParser
 from compgen.data import scan
+from compgen.data.downloads import VARIABLE
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import UserError
@@ -46,8 +47,10 @@ CONFIGS = Path(scan.__file__).parents[1] / "configs"
 
 
 def folder() -> Path:
-    """The folder of the published data."""
-    return Path(os.environ.get("COMPGEN_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    """The folder of the published data sets."""
+    if not (named := os.environ.get(VARIABLE)):
+        raise UserError(f"no {VARIABLE} set: expected the folder of the data sets (cgen data list)")
+    return Path(named)
 
 
 def parts(split: str) -> tuple[Dataset, Dataset]:
