@@ -282,7 +282,7 @@ def _filters(options: Options) -> "FilterConfig":
     rare = options.rarity is not None or options.ngram is not None or options.rare_tokens
     if rare and "rare" not in names:
         raise UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare")
-    return FilterConfig(names, options.novelty or "both", rarity, options.ngram or 1)
+    return FilterConfig(names, "both" if options.novelty is None else options.novelty, rarity, options.ngram or 1)
 
 
 def _sample_natively(model: str, options: Options, names: Sequence[str]) -> NoReturn:
@@ -347,9 +347,10 @@ def _temperature(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        values = [float(part) for part in text.split(",")]
+        parts = [part.strip() for part in text.split(",")]
+        values = [float(part) for part in parts if part.isascii()]  # the C++ runner knows no other digits
     except ValueError:
         values = []
-    if len(values) not in (1, 2):
+    if len(values) not in (1, 2) or len(values) < len(parts):
         raise UserError(f"--temperature {text}: expected one or two numbers from 0 on, for instance 0.4,0")
     return values[0], values[-1]

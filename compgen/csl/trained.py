@@ -13,7 +13,7 @@ from compgen.csl.sampling import Depth, Drawing, Sampler
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.weights import Scores
 from compgen.errors import DataError, UserError
-from compgen.runtime.manifest import GrammarSettings
+from compgen.runtime.manifest import GrammarSettings, first_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,7 @@ class TrainedGrammar:
                 Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased
             )
         except ValidationError as error:
-            wrong = error.errors()[0]
-            place = ".".join(map(str, wrong["loc"]))
-            raise DataError(f"settings of a grammar: {place}: {wrong['msg']}, found {wrong['input']!r:.80}") from None
+            raise DataError(f"settings of a grammar: {first_problem(error)}") from None
         except (TypeError, ValueError, IndexError, UserError) as error:
             raise DataError(f"scores or settings that are not this grammar's: {error}") from error
         known = TargetGrammar.parse(targets.splitlines()) if targets else None

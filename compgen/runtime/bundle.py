@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ from compgen.runtime.sealed import require_sealed
 
 PACKAGE = Path(__file__).parents[1]
 LARGEST_MANIFEST = 1 << 24  # bytes
+# Matrices of a recurrent network's step, which may be integers.
+MATRICES = ("state_gates", "combine", "project", "state_queries")
 MOST_WEIGHT = 64  # in integers: processors may add two products in 16 bits, see `export.integers`
 MOST_DEPTH = 1 << 15  # rows of a matrix in integers, so that no sum leaves 32 bits
 
@@ -218,12 +220,14 @@ def _vocabulary(path: Path, data: bytes) -> list[str]:
 
 def _pool(path: Path, data: bytes, prototypes: int, vocabulary: int) -> PrototypePool:
     arrays = arrays_of(path, data)
-    try:
-        if arrays["tokens"].dtype in (np.uint8, np.uint16):  # as small as the vocabulary allows
-            arrays["tokens"] = arrays["tokens"].astype(np.int32)
-        pool = PrototypePool(**arrays)
-    except (TypeError, KeyError) as error:
-        raise BundleError(f"{path}: not a prototype pool: {_line(error)}") from error
+    names = [field.name for field in fields(PrototypePool)]
+    if odd := sorted(set(arrays) - set(names)):
+        raise BundleError(f"{path}: has an array {odd[0]}, which is not expected here")
+    if missing := [name for name in names if name not in arrays]:
+        raise BundleError(f"{path}: has no array {missing[0]}")
+    if arrays["tokens"].dtype in (np.uint8, np.uint16):  # as small as the vocabulary allows
+        arrays["tokens"] = arrays["tokens"].astype(np.int32)
+    pool = PrototypePool(**arrays)
     if problem := pool_problem(pool, prototypes, vocabulary):
         raise BundleError(f"{path}: {problem}")
     return pool
@@ -249,8 +253,10 @@ def pool_problem(pool: PrototypePool, prototypes: int, vocabulary: int) -> str:
         return "a sequence that goes on after its padding"
     if pool.too_large:
         return f"more than 2^53 tuples of {prototypes} prototypes"
+    if prototypes and not len(pool.starts):
+        return "no prototypes go together"
     groups_fit = (pool.starts >= 0) & (pool.counts >= 1) & (pool.starts <= len(pool.members) - pool.counts)
-    if prototypes and not (len(pool.starts) and groups_fit.all()):
+    if prototypes and not groups_fit.all():
         return f"groups outside the {len(pool.members)} members"
     return ""
 
@@ -284,22 +290,22 @@ def _weights_of_recurrent(
     real, h, f, v = str(np.dtype(shape.dtype)), shape.hidden, shape.output, vocabulary
     n, a, k = manifest.prototypes, manifest.attention, manifest.config["network"]["positions"]
     s = (f if manifest.config["network"]["feed"] else 0) + h
-    matrices = {"state_gates": (s, 4 * h), "combine": (h + n * a, f), "project": (f, v)}
-    wanted: Sizes = {"token_gates": (v, 4 * h), "combine_bias": (f,), "project_bias": (v,)}
+    sizes: Sizes = {"token_gates": (v, 4 * h), "state_gates": (s, 4 * h), "combine": (h + n * a, f)}
+    sizes |= {"combine_bias": (f,), "project": (f, v), "project_bias": (v,)}
     if n:
-        matrices["state_queries"] = (s, n * a)
-        wanted["token_queries"] = (v, n * a)
+        sizes |= {"token_queries": (v, n * a), "state_queries": (s, n * a)}
     if n and k:
-        wanted |= {"position_keys": (n, a, 2 * k + 1), "position_values": (n, 2 * k + 1, a)}
-    types = dict.fromkeys(wanted, real)
-    for name, (depth, columns) in matrices.items():
-        if f"{name}.int8" in arrays:
-            wanted |= {f"{name}.int8": (depth, columns), f"{name}.levels": (depth,), f"{name}.scales": (columns,)}
-            types |= {f"{name}.int8": "int8", f"{name}.levels": real, f"{name}.scales": "float32"}
-            if depth > MOST_DEPTH:
-                raise BundleError(f"{path}: {name} is too large for integers")
-        else:
-            wanted[name], types[name] = (depth, columns), real
+        sizes |= {"position_values": (n, 2 * k + 1, a), "position_keys": (n, a, 2 * k + 1)}
+    wanted: Sizes = {}
+    types: dict[str, str] = {}
+    for name, extent in sizes.items():
+        if f"{name}.int8" not in arrays or name not in MATRICES:
+            wanted[name], types[name] = extent, real
+            continue
+        if extent[0] > MOST_DEPTH:
+            raise BundleError(f"{path}: {name} is too large for integers")
+        wanted |= {f"{name}.levels": extent[:1], f"{name}.int8": extent, f"{name}.scales": extent[1:]}
+        types |= {f"{name}.levels": real, f"{name}.int8": "int8", f"{name}.scales": "float32"}
     return wanted, types
 
 
@@ -313,7 +319,7 @@ def _weights_of_transformer(
     try:
         sizes = TransformerSizes.model_validate(manifest.config.get("network"))
     except ValidationError as error:
-        raise BundleError(f"{path}: config.network.{_line(first_problem(error))}") from error
+        raise BundleError(f"{path}: {_line(first_problem(error, 'config.network'))}") from error
     n, h, d, k = sizes.layers, sizes.heads, sizes.size, sizes.relative
     matrices: Sizes = {"project": (d, v)}
     of_layers: Sizes = {

@@ -217,7 +217,7 @@ class Manifest(Strict):
         try:
             RecurrentConfig.model_validate(self.config.get("network"))
         except ValidationError as error:
-            return f"config.network.{first_problem(error)}"
+            return first_problem(error, "config.network")
         return "" if self.kind == "predictor" else temperature_problem(self.sampling.get("temperature"))
 
     def graph_problem(self) -> str:
@@ -322,12 +322,17 @@ def temperature_problem(found: object) -> str:
     return ""
 
 
-def first_problem(error: ValidationError) -> str:
-    """Return the first error of a validation, in one line."""
+def first_problem(error: ValidationError, place: str = "") -> str:
+    """Return the first error of a validation, in one line; `place` is where the value stands, if not by itself.
+
+    The C++ runner has the same words (`cpp_runner/src/schema.cpp`).
+    """
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"])
+    place = ".".join([*([place] if place else []), *map(str, problem["loc"])])
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}, found {problem['input']!r:.80}" if place else message
+    if place and problem["type"] not in ("missing", "value_error"):  # which say what was found, if anything was
+        message += f", found {problem['input']!r:.80}"
+    return f"{place}: {message}" if place else message
 
 
 def strict_json(data: bytes) -> Any:

@@ -149,7 +149,7 @@ def finished(out: Path, asked: dict[str, Any]) -> bool:
         UserError: the record is none, or has other options, or another size than OUT.
     """
     record = record_of(out)
-    if not (out.exists() and record.exists()) or partial_path(out).exists():
+    if not (out.is_file() and record.exists()) or partial_path(out).exists():
         return False
     try:
         found = strict_json(record.read_bytes())

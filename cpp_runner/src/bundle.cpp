@@ -13,6 +13,7 @@
 #include "sealed.h"
 #include "sha256.h"
 #include "strict_json.h"
+#include "text.h"
 
 namespace compgen {
 namespace {
@@ -23,7 +24,9 @@ constexpr std::size_t LARGEST_MANIFEST = 1 << 24;  // bytes
 
 // What the bundle of an architecture holds; see LAYOUTS in compgen/runtime/manifest.py.
 struct Layout {
-  std::set<std::string> kinds, files, graphs;  // graphs: those that it may have
+  std::set<std::string> kinds;
+  std::vector<std::string> files;  // of every such bundle
+  std::set<std::string> graphs;    // that it may have
 };
 const std::map<std::string, Layout> LAYOUTS = {
     {"recurrent",
@@ -71,43 +74,71 @@ bool plain(const std::string& name) {
   return !name.empty() && name.size() <= 100 && name[0] != '.' && std::all_of(name.begin(), name.end(), allowed);
 }
 
-std::string checked(const std::filesystem::path& folder, const std::string& name, const Json& entry) {
-  const auto expected = entry.at("size").get<std::size_t>();
-  auto content = read_within(folder / name, expected);
-  if (!content) {
-    throw UserError(name + ": missing or a link, expected a plain file of " + std::to_string(expected) + " bytes");
+// The content of a file that the manifest lists. Throws UserError: it is another one.
+std::string checked(const std::filesystem::path& path, const Json& entry) {
+  const auto expected = entry.at("size").get<std::int64_t>();
+  auto content = read_within(path, static_cast<std::size_t>(expected));
+  if (!content) throw UserError("missing or a link, expected a plain file of " + with_commas(expected) + " bytes");
+  if (static_cast<std::int64_t>(content->size()) != expected) {
+    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
+    throw UserError(with_commas(size) + " bytes, expected " + with_commas(expected) + ": cut short or altered");
   }
-  if (content->size() != expected) {
-    throw UserError(name + ": not the expected " + std::to_string(expected) + " bytes: cut short or altered");
+  const std::string found = sha256(*content), wanted = entry.at("sha256").get<std::string>();
+  if (found == wanted) return std::move(*content);
+  throw UserError("altered: SHA-256 " + found.substr(0, 16) + "…, expected " + wanted.substr(0, 16) + "…");
+}
+
+// A file's JSON. Throws UserError: it is none.
+Json json_of(const std::string& content) {
+  try {
+    return strict_json(content);
+  } catch (const UserError& error) {
+    throw UserError("cannot be read: " + std::string(error.what()));
   }
-  if (sha256(*content) != entry.at("sha256").get<std::string>()) {
-    throw UserError(name + ": altered: its SHA-256 is not the manifest's");
-  }
-  return std::move(*content);
+}
+
+// Tokens in quotes, with spaces between them.
+std::string listed(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const auto& token : tokens) text += (text.empty() ? "" : " ") + represented(token);
+  return text;
 }
 
 std::vector<std::string> tokens_of(const std::string& content) {
-  const Json list = strict_json(content);
+  const Json list = json_of(content);
   const auto is_string = [](const Json& token) { return token.is_string(); };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_string)) {
-    throw UserError("vocabulary.json: expected a list of strings");
+    throw UserError("expected a list of strings");
   }
   auto tokens = list.get<std::vector<std::string>>();
   const std::vector<std::string> specials = {"<pad>", "<s>", "</s>", "→", "<unk>"};
-  const std::set<std::string> distinct(tokens.begin(), tokens.end());
-  if (tokens.size() < specials.size() || !std::equal(specials.begin(), specials.end(), tokens.begin()) ||
-      distinct.size() != tokens.size()) {
-    throw UserError("vocabulary.json: expected distinct tokens, <pad> <s> </s> → <unk> first");
+  const auto count = static_cast<std::ptrdiff_t>(std::min(tokens.size(), specials.size()));
+  const std::vector<std::string> first(tokens.begin(), tokens.begin() + count);
+  if (first != specials) {
+    throw UserError("a vocabulary begins with " + listed(specials) + ": found " + (first.empty() ? "nothing" : listed(first)));
+  }
+  std::map<std::string, std::size_t> last;
+  for (std::size_t id = 0; id < tokens.size(); ++id) last[tokens[id]] = id;
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (last[tokens[id]] == id) continue;
+    throw UserError("a vocabulary holds each token once: found " + represented(tokens[id]) + " more than once");
   }
   return tokens;
+}
+
+// Throws UserError, with a name for it, for a temperature that `warm` refuses.
+void require_warm(double temperature, const std::string& name) {
+  if (temperature == 0 || (temperature >= 1e-3 && temperature <= 1e3)) return;
+  throw UserError(name + ": expected 0 (greedy), or from 0.001 to 1000");
 }
 
 std::array<double, 2> temperature_of(const Json& sampling) {
   const Json found = sampling.value("temperature", Json());
   if (!found.is_array() || found.size() != 2 || !found[0].is_number() || !found[1].is_number()) {
-    throw UserError("sampling.temperature: expected two numbers");
+    throw UserError("sampling.temperature " + beginning(represented_value(found), 60) + ", expected two numbers");
   }
-  return {warm(found[0].get<double>()), warm(found[1].get<double>())};
+  for (const auto& value : found) require_warm(value.get<double>(), "sampling.temperature " + represented_value(value));
+  return found.get<std::array<double, 2>>();
 }
 
 // The rules of `GrammarSettings` that no schema can say are here.
@@ -165,9 +196,9 @@ void require_consistent(const Json& manifest, const std::string& architecture, c
   const Json latent = shape.value("latent", Json());
   if (!latent.is_null() && latent.at("start").get<std::int64_t>() + latent.at("size").get<std::int64_t>() >
                                shape.at("output").get<std::int64_t>()) {
-    throw UserError("a latent vector beyond the numbers of fed");
+    throw UserError("a latent vector beyond the " + shape.at("output").dump() + " numbers of fed");
   }
-  require_schema("recurrent", manifest.at("config").value("network", Json()));
+  require_schema("recurrent", manifest.at("config").value("network", Json()), "config.network");
 }
 
 // Those of `Manifest.graph_problem`.
@@ -175,22 +206,25 @@ void require_whole(const Json& manifest, const Layout& layout) {
   const auto prototypes = manifest.at("prototypes").get<std::int64_t>();
   const Json& files = manifest.at("files");
   const Json& graphs = manifest.at("graphs");
-  std::set<std::string> required = layout.files, known = layout.graphs, listed;
-  if (prototypes > 0) required.insert("encoder.onnx");
+  const auto kind = manifest.at("kind").get<std::string>();
+  std::vector<std::string> required = layout.files;
+  std::set<std::string> known = layout.graphs, named;
+  for (const auto& [name, graph] : graphs.items()) required.push_back(name), named.insert(name);
+  if (prototypes > 0 && known.count("encoder.onnx") > 0) required.push_back("encoder.onnx");
   if (prototypes == 0) known.erase("encoder.onnx");
-  if (manifest.at("kind") == "generator") required.insert("pool.safetensors");
+  if (kind == "generator") required.push_back("pool.safetensors");
   for (const auto& name : required) {
-    if (!files.contains(name)) throw UserError("lists no " + name);
+    if (!files.contains(name)) throw UserError("lists no " + name + ", expected in a " + kind + "'s bundle");
   }
   for (const auto& [name, entry] : files.items()) {
-    if (!plain(name)) throw UserError("file name " + Json(name).dump() + ", expected a plain name inside the bundle");
-    if (ends_with(name, ".onnx")) listed.insert(name);
+    if (!plain(name)) {
+      throw UserError("file name " + beginning(represented(name), 80) + ", expected a plain name inside the bundle");
+    }
+    if (ends_with(name, ".onnx")) named.insert(name);
   }
-  for (const auto& [name, graph] : graphs.items()) {
-    if (listed.count(name) == 0) throw UserError("graphs and files disagree on " + Json(name).dump());
-  }
-  for (const auto& name : listed) {
-    if (known.count(name) == 0 || !graphs.contains(name)) throw UserError("graphs and files disagree on " + name);
+  for (const auto& name : named) {
+    if (ends_with(name, ".onnx") && known.count(name) > 0 && graphs.contains(name)) continue;
+    throw UserError("graphs and files disagree on " + beginning(represented(name), 80));
   }
   const bool reads = prototypes > 0 && !manifest.value("shape", Json()).is_null();
   if (reads && (last_size(graphs, "keys") == 0 || last_size(graphs, "final") == 0)) {
@@ -212,16 +246,20 @@ std::string architecture_of(const Json& manifest) { return manifest.value("archi
 std::string manifest_content(const std::filesystem::path& path) {
   auto content = read_within(path, LARGEST_MANIFEST);
   if (!content) throw UserError("cannot be read: expected a plain file, no link");
-  if (content->size() > LARGEST_MANIFEST) throw UserError("more than " + std::to_string(LARGEST_MANIFEST) + " bytes");
+  if (content->size() > LARGEST_MANIFEST) throw UserError("more than " + with_commas(LARGEST_MANIFEST) + " bytes");
   return std::move(*content);
 }
 
 Json manifest_of(const std::string& content) {
-  Json manifest = strict_json(content);
-  if (!manifest.is_object() || manifest.value("format", Json()) != "compgen-bundle") {
-    throw UserError("format is not compgen-bundle");
+  Json manifest = json_of(content);
+  const Json format = manifest.is_object() ? manifest.value("format", Json()) : Json();
+  if (format != "compgen-bundle") {
+    throw UserError("format " + beginning(represented_value(format), 80) + ", expected 'compgen-bundle'");
   }
-  if (manifest.value("version", Json()) != 1) throw UserError("bundle version is not 1, which this program reads");
+  const Json version = manifest.value("version", Json());
+  if (version != 1 && version != true) {  // which is 1 in Python, and no whole number below
+    throw UserError("bundle version " + beginning(represented_value(version), 80) + ", this compgen reads 1");
+  }
   require_schema("manifest", manifest);
   const std::string architecture = architecture_of(manifest);
   const Layout& layout = LAYOUTS.at(architecture);  // which the schema has checked
@@ -233,9 +271,7 @@ Json manifest_of(const std::string& content) {
 }  // namespace
 
 double warm(double temperature) {
-  if (temperature != 0 && !(temperature >= 1e-3 && temperature <= 1e3)) {
-    throw UserError("temperature " + shown(temperature) + ": expected 0 (greedy), or from 0.001 to 1000");
-  }
+  require_warm(temperature, "temperature " + shown(temperature));
   return temperature;
 }
 
@@ -259,16 +295,19 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     max_length = manifest.at("max_length").get<std::int64_t>();
     prototypes = manifest.at("prototypes").get<std::int64_t>();
     if (architecture == "recurrent" && !predicts) temperature = temperature_of(manifest.at("sampling"));
-    place = folder.string();
-    for (const auto& [name, entry] : manifest.at("files").items()) files[name] = checked(folder, name, entry);
+    for (const auto& [name, entry] : manifest.at("files").items()) {
+      place = (folder / name).string();
+      files[name] = checked(folder / name, entry);
+    }
     for (const auto& [name, graph] : manifest.at("graphs").items()) {
       place = (folder / name).string();
       require_sealed(file(name));
     }
-    place = folder.string();
+    place = (is_grammar() ? folder : manifest_path).string();
     if (architecture == "recurrent") read_network(manifest);
     if (is_transformer() && has(STEP_WEIGHTS)) read_transformer(manifest);
     if (architecture == "grammar") read_grammar(manifest);
+    place = (folder / "vocabulary.json").string();
     vocabulary = tokens_of(file("vocabulary.json"));
     if (predicts) return;
     place = (folder / "pool.safetensors").string();
@@ -298,18 +337,15 @@ void Bundle::read_network(const Json& manifest) {
 
 void Bundle::read_transformer(const Json& manifest) {
   const Json config = manifest.at("config").value("network", Json());
-  try {
-    require_schema("transformer", config);
-  } catch (const UserError& error) {
-    throw UserError("config.network." + std::string(error.what()));
-  }
+  require_schema("transformer", config, "config.network");
   transformer.layers = config.at("layers").get<std::int64_t>();
   transformer.heads = config.at("heads").get<std::int64_t>();
   transformer.size = config.at("size").get<std::int64_t>();
   transformer.inner = config.at("inner").get<std::int64_t>();
   transformer.relative = config.at("relative").get<std::int64_t>();
   if (transformer.size % 2 != 0 || transformer.size % transformer.heads != 0) {
-    throw UserError("config.network.size: expected an even multiple of heads");
+    throw UserError("config.network: a size of " + std::to_string(transformer.size) + " and " +
+                    std::to_string(transformer.heads) + " heads, expected an even multiple");
   }
   dtype = "float32";
   for (const auto& tensor : manifest.at("graphs").at("step.onnx").at("outputs")) {

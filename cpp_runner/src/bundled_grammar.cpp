@@ -1,32 +1,12 @@
 #include "bundled_grammar.h"
 
-#include <map>
-
 #include "errors.h"
 #include "safetensors.h"
+#include "sources.h"
 #include "text.h"
 
 namespace compgen {
 namespace {
-
-std::vector<std::int32_t> ids_of(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary) {
-  std::map<std::string, std::int32_t> known;
-  for (const auto& token : vocabulary) known.emplace(token, static_cast<std::int32_t>(known.size()));
-  std::vector<std::int32_t> ids;
-  for (const auto& token : tokens) {
-    const auto found = known.find(token);
-    if (found == known.end()) {
-      throw UserError("unknown token " + quoted(token, 80) + ": not among the vocabulary's " +
-                      with_commas(static_cast<std::int64_t>(vocabulary.size())) + " tokens");
-    }
-    if (found->second < SPECIALS) {
-      throw UserError("token " + quoted(token, 80) +
-                      " is a special symbol and cannot stand in data: rename it in the data");
-    }
-    ids.push_back(found->second);
-  }
-  return ids;
-}
 
 const std::string& text_of(const Bundle& bundle, const char* name) {
   const std::string& content = bundle.file(name);
@@ -49,7 +29,7 @@ BundledGrammar::BundledGrammar(const Bundle& bundle) : grammar(text_of(bundle, R
   }
   const std::string& text = text_of(bundle, TARGET_RULES);
   if (!text.empty()) targets = std::make_unique<const TargetGrammar>(text);
-  ids = ids_of(grammar.tokens, bundle.vocabulary);
+  ids = encoded(grammar.tokens, bundle.vocabulary);
   std::int64_t slot = 1;
   for (const auto& rule : grammar.rules) slots.push_back(slot), slot += rule.arity;
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "errors.h"
 #include "numbers.h"
@@ -43,8 +44,17 @@ inline void tell(const char* what) noexcept {
 
 // Reads a command line; the exit code if there is no more to do, as after --help. Throws UserError.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  std::vector<CLI::Option*> once;
+  for (auto* option : app.get_options()) {
+    if (!option->get_positional() && option->get_items_expected_max() == 1) once.push_back(option);
+  }
+  for (auto* option : once) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // which is refused below
   try {
     app.parse(argc, argv);
+    for (const auto* option : once) {
+      if (option->count() < 2) continue;
+      throw UserError(option->get_name() + ": given " + std::to_string(option->count()) + " times, expected once");
+    }
     return std::nullopt;
   } catch (const CLI::Success& asked) {
     return app.exit(asked);

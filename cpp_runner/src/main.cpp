@@ -11,6 +11,7 @@
 #include "command_line.h"
 #include "errors.h"
 #include "interrupts.h"
+#include "numbers.h"
 #include "open.h"
 #include "options.h"
 #include "output.h"
@@ -53,6 +54,9 @@ std::array<double, 2> read_temperature(const std::string& text) {
 // The filters of one or more --filter; what only one of them reads must not be given without it.
 FilterOptions read_filters(Options& options) {
   FilterOptions filter;
+  if (const auto& asked = options.prototypes; asked && *asked != "all" && *asked != "rare") {
+    throw UserError("--prototypes " + *asked + ": expected all or rare");
+  }
   for (const auto& given : options.filters) {
     for (const auto& name : parts_of(given)) {
       if (name.empty()) continue;
@@ -61,7 +65,7 @@ FilterOptions read_filters(Options& options) {
                           : name == "unique" ? &filter.unique
                           : name == "rare"   ? &filter.rare
                                              : nullptr;
-      if (!known) throw UserError("no filter '" + name + "': expected some of novel, unique, rare");
+      if (!known) throw UserError("no filter " + represented(name) + ": expected some of novel, unique, rare");
       *known = true;
     }
   }
@@ -71,6 +75,10 @@ FilterOptions read_filters(Options& options) {
   }
   if (options.prototypes.value_or("all") != "all" && options.ngram.value_or(1) > 1) {
     throw UserError("--prototypes rare is for single tokens: leave out --ngram");
+  }
+  const auto& novelty = options.novelty.value_or(filter.novelty);
+  if (novelty != "both" && novelty != "source" && novelty != "pair") {
+    throw UserError("no novelty " + represented(novelty) + ": expected both, source or pair");
   }
   if (!filter.rare && (options.rarity || options.ngram || !options.rare_tokens.empty())) {
     throw UserError("--rarity, --ngram and --rare-token are for the filter rare: add --filter rare");
@@ -82,7 +90,7 @@ FilterOptions read_filters(Options& options) {
   if (!(rarity > 0 && rarity <= 1)) {
     throw UserError("rarity " + shown(rarity) + ": expected a share of the training examples, above 0 and at most 1");
   }
-  filter.novelty = options.novelty.value_or(filter.novelty);
+  filter.novelty = novelty;
   filter.rarity = rarity;
   filter.ngram = options.ngram.value_or(filter.ngram);
   filter.prototypes = options.prototypes.value_or(filter.prototypes);
@@ -218,11 +226,13 @@ void check_options(const Options& options, const Bundle& bundle) {
     return;
   }
   if (options.direct) return check_direct(options, bundle);
+  if (predicts && options.input.empty() && (options.count || options.draws)) require_generator(bundle);
+  if (!predicts && !options.input.empty()) require_predictor(bundle);
   const std::set<std::string> of_predictors = {"bundle", "--input", "--output", "--batch", "--workers",
                                                "--step", "--raw", "--trust-code", "--beam", "--best", "--with"};
   for (const auto& name : options.given) {
     if (predicts && of_predictors.count(name) == 0) throw UserError("a predictor has no use for " + name);
-    if (!predicts && (name == "--input" || name == "--beam" || name == "--with")) throw UserError("a generator has no use for " + name);
+    if (!predicts && (name == "--beam" || name == "--with")) throw UserError("a generator has no use for " + name);
   }
   if (predicts && options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
   if (!predicts && !options.count && !options.draws) {
@@ -248,11 +258,7 @@ int dispatch(Options& options) {
   options.filter = read_filters(options);
   const Bundle bundle(options.bundle);
   check_options(options, bundle);
-  for (const auto& name : options.rare_tokens) {
-    const auto found = std::find(bundle.vocabulary.begin() + SPECIALS, bundle.vocabulary.end(), name);  // no special symbol
-    if (found == bundle.vocabulary.end()) throw UserError("--rare-token " + name + ": no token of the vocabulary");
-    options.filter.rare_tokens.push_back(static_cast<std::int32_t>(found - bundle.vocabulary.begin()));
-  }
+  options.filter.rare_tokens = encoded(options.rare_tokens, bundle.vocabulary);
   options.sampling.temperature = options.temperature ? read_temperature(*options.temperature) : bundle.temperature;
   return dispatch(options, bundle);
 }
@@ -267,19 +273,17 @@ void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file (also with .gz), or -.")->capture_default_str();
   app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.")
       ->allow_extra_args(false);
-  app.add_option("--novelty", options.novelty, "novel: both sides unseen, the source, or the pair.")
-      ->check(CLI::IsMember({"both", "source", "pair"}));
+  app.add_option("--novelty", options.novelty, "novel: both sides unseen, the source, or the pair: both, source, pair.");
   const auto take_rarity = [&options](const std::string& text) {
     options.rarity = real_number("--rarity", text, Bounds{});  // which is told of once it is known to be used
   };
   app.add_option_function<std::string>("--rarity", take_rarity,
                                        "rare: at most this share of training examples holds the n-gram.")
       ->type_name("FLOAT");
-  add_whole(app, "--ngram", options.ngram, "rare: length of n-grams.", 1, 1000);
+  add_whole(app, "--ngram", options.ngram, "rare: length of n-grams.", 1, MOST_ADDRESSES);
   app.add_option("--rare-token", options.rare_tokens, "rare: holds this token; may be repeated, for one of several.")
       ->allow_extra_args(false);
-  app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one has a rare token; or all.")
-      ->check(CLI::IsMember({"all", "rare"}));
+  app.add_option("--prototypes", options.prototypes, "rare: draw only from prototypes of which one has a rare token; or all.");
   add_whole(app, "--best", options.choice.best,
             "Write the first so many only, most probable or by votes first; of predictors: answers a source.", 1,
             MOST_ADDRESSES);

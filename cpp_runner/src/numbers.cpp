@@ -41,6 +41,23 @@ bool is_decimal(std::string_view text) {
   return !exponent.empty() && digits(exponent) == exponent.size();
 }
 
+// The text without the underscores that stand between two digits.
+std::string without_underscores(std::string_view text) {
+  std::string found;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool between = at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
+    if (text[at] != '_' || !between) found += text[at];
+  }
+  return found;
+}
+
+std::string_view without_zeros_behind_point(std::string_view text) {
+  const auto point = text.find('.');
+  const auto behind = text.substr(std::min(point, text.size()));
+  const bool zeros = behind.size() > 1 && behind.find_first_not_of('0', 1) == std::string_view::npos;
+  return zeros ? text.substr(0, point) : text;
+}
+
 bool names_no_number(std::string_view text) {
   std::string small(text);
   for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -54,7 +71,8 @@ bool names_no_number(std::string_view text) {
 }  // namespace
 
 std::uint64_t whole_number(const std::string& option, std::string_view text, std::uint64_t least, std::uint64_t most) {
-  const auto given = stripped(text), written = unsigned_part(given);
+  const std::string given = without_underscores(stripped(text));
+  const auto written = without_zeros_behind_point(unsigned_part(given));
   if (written.empty() || digits(written) != written.size()) {
     invalid(option, "a valid integer, unable to parse string as an integer");
   }
@@ -67,9 +85,10 @@ std::uint64_t whole_number(const std::string& option, std::string_view text, std
 }
 
 std::optional<double> real_number(std::string_view text) {
-  const auto given = stripped(text), written = unsigned_part(given);
+  const std::string given = without_underscores(stripped(text));
+  const auto written = unsigned_part(given);
   if (!is_decimal(written) && !names_no_number(written)) return std::nullopt;
-  return std::strtod(std::string(given).c_str(), nullptr);
+  return std::strtod(given.c_str(), nullptr);
 }
 
 double real_number(const std::string& option, std::string_view text, const Bounds& bounds) {
@@ -84,7 +103,10 @@ double real_number(const std::string& option, std::string_view text, const Bound
 std::string shown(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  return nlohmann::json(number).dump();
+  if (std::abs(number) < 1e15 || std::abs(number) >= 1e16) return nlohmann::json(number).dump();
+  char digits[32];  // the library would write these with an exponent, as Python does from 1e16 on
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed).ptr);
+  return text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
 }  // namespace compgen

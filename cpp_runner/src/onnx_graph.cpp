@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "errors.h"
 
@@ -58,20 +59,16 @@ Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name,
     throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + one_line(error.what()));
   }
   Ort::AllocatorWithDefaultOptions allocator;
+  std::set<std::string> odd(outputs_.begin(), outputs_.end());
+  for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) odd.erase(session_.GetOutputNameAllocated(k, allocator).get());
   for (std::size_t k = 0; k < session_.GetInputCount(); ++k) {
     inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
-    if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) {
-      throw UserError((bundle.folder / name).string() + ": asks for " + inputs_.back());
-    }
+    if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) odd.insert(inputs_.back());
   }
-  std::vector<std::string> given;
-  for (std::size_t k = 0; k < session_.GetOutputCount(); ++k) {
-    given.emplace_back(session_.GetOutputNameAllocated(k, allocator).get());
-  }
-  for (const auto& output : outputs_) {
-    if (std::find(given.begin(), given.end(), output) == given.end()) {
-      throw UserError((bundle.folder / name).string() + ": gives no " + output);
-    }
+  std::string names;
+  for (const auto& one : odd) names += (names.empty() ? "" : ", ") + one;
+  if (!odd.empty()) {
+    throw UserError((bundle.folder / name).string() + ": inputs or outputs not those of a " + name + ": " + names);
   }
   where_ = (bundle.folder / name).string();
 }

@@ -47,6 +47,12 @@ void require_predictor(const Bundle& bundle) {
                   "and with --direct a generator answers by itself (in Python Generator.load opens it)");
 }
 
+void require_generator(const Bundle& bundle) {
+  if (!bundle.predicts) return;
+  throw UserError(bundle.folder.string() + ": holds a predictor, expected a generator; `cgen train recombine` and " +
+                  "`cgen train csl` make generators; a predictor answers `cgen predict` and `cgen evaluate`, without --direct");
+}
+
 std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
   if (bundle.is_grammar()) {
     if (slots == 0) slots = SLOTS_OF_GRAMMAR;

@@ -19,8 +19,9 @@ void check_own_step(const Bundle& bundle);
 // The step that decodes where `step` ("own" or "graph") is asked for; empty of a grammar.
 std::string step_of(const Bundle& bundle, const std::string& step);
 
-// Throws UserError, in Python's words, unless it is a predictor's.
+// Throw UserError, in Python's words, unless it is a predictor's, or a generator's.
 void require_predictor(const Bundle& bundle);
+void require_generator(const Bundle& bundle);
 
 // All set `slots` to the usual number of rows if it is 0. The bundle must outlive what is opened. They throw UserError.
 std::unique_ptr<Generator> open_generator(const Bundle& bundle, const std::string& step, std::int64_t& slots);

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <vector>
 
 #include "errors.h"
+#include "numbers.h"
 #include "record.h"
 #include "strict_json.h"
 #include "text.h"
@@ -29,19 +29,7 @@ constexpr std::size_t LARGEST_PART = 40;  // characters of an option in a messag
 
 fs::path journal_of(const fs::path& partial) { return fs::path(partial).concat(".json"); }
 
-// A value as Python writes it, cut to so many characters as the message has.
-std::string shown(const Json& value) {
-  std::string text = value.is_null()      ? "None"
-                     : value.is_boolean() ? (value.get<bool>() ? "True" : "False")
-                     : value.is_string()  ? "'" + value.get<std::string>() + "'"
-                                          : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (value.is_array()) {
-    text = "[";
-    for (const auto& part : value) text += (text.size() > 1 ? ", " : "") + shown(part);
-    text += "]";
-  }
-  return beginning(text, LARGEST_PART);
-}
+std::string shown(const Json& value) { return beginning(represented_value(value), LARGEST_PART); }
 
 // What a journal says, if it is one of sampling.
 struct State {
@@ -67,9 +55,8 @@ double seconds_of(const Json& number) {
 }
 
 State read(const fs::path& journal) {
-  std::ifstream file(journal, std::ios::binary);
   try {
-    const Json state = strict_ordered_json(std::string(std::istreambuf_iterator<char>(file), {}));
+    const Json state = strict_ordered_json(content_of(journal));
     State found;
     found.options = state.at("options"), found.seconds = seconds_of(state.at("seconds"));
     found.bytes = whole(state.at("bytes")), found.check = whole(state.at("check"));
@@ -250,8 +237,7 @@ void PartialFile::fail() const {
 std::optional<std::string> step_of_interrupted(const std::string& out) {
   const fs::path partial = partial_path(resolved(out));
   if (!fs::exists(partial) || !fs::exists(journal_of(partial))) return std::nullopt;
-  std::ifstream file(journal_of(partial), std::ios::binary);
-  const Json state = Json::parse(file, nullptr, false);
+  const Json state = Json::parse(content_of(journal_of(partial)), nullptr, false);
   const bool own = state.is_object() && state.value("step", Json()) == "own";
   return own ? "own" : "graph";
 }

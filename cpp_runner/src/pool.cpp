@@ -15,6 +15,11 @@ bool outside(const std::vector<std::int64_t>& ids, std::int64_t size) {
   return std::any_of(ids.begin(), ids.end(), [size](std::int64_t id) { return id < 0 || id >= size; });
 }
 
+// The shape of a table, as Python shows it.
+std::string shown(const std::vector<std::int64_t>& shape) {
+  return "(" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + ")";
+}
+
 }  // namespace
 
 Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabulary) : prototypes_(prototypes) {
@@ -24,7 +29,8 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
   auto members = arrays.integers("members", 1, {"I32"}), starts = arrays.integers("starts", 2, {"I64"});
   auto counts = arrays.integers("counts", 2, {"I64"});
   if (starts.shape != counts.shape || starts.shape[1] != prototypes) {
-    throw UserError("starts and counts are not those of " + std::to_string(prototypes) + " prototypes");
+    throw UserError("starts " + shown(starts.shape) + " and counts " + shown(counts.shape) + ", expected " +
+                    std::to_string(prototypes) + " prototypes in both");
   }
   if (outside(tokens.values, vocabulary)) {
     throw UserError("token ids outside the vocabulary of " + std::to_string(vocabulary));
@@ -57,7 +63,7 @@ Pool::Pool(const std::string& file, std::int64_t prototypes, std::int64_t vocabu
       product *= static_cast<double>(counts_[at]);
     }
     tuples += product;
-    if (tuples > LARGEST) throw UserError("more than 2^53 tuples of prototypes");
+    if (tuples > LARGEST) throw UserError("more than 2^53 tuples of " + std::to_string(prototypes) + " prototypes");
     ends_.push_back(static_cast<std::int64_t>(tuples));  // whole numbers below 2^53 are exact
   }
   if (ends_.empty()) throw UserError("no prototypes go together");

@@ -68,6 +68,15 @@ Json resumable_of(const Options& options, const Bundle& bundle) {
   return found;
 }
 
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  try {
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {
+    return "";
+  }
+}
+
 bool same(const Json& one, const Json& other) { return one.dump() == other.dump(); }
 
 std::int64_t whole(const Json& number) {
@@ -78,12 +87,13 @@ std::int64_t whole(const Json& number) {
 
 bool is_finished(const std::string& out, const Json& asked) {
   const std::string record = record_path(out);
-  if (!fs::exists(out) || !fs::exists(record) || fs::exists(partial_path(resolved(out)))) return false;
-  std::ifstream file(record, std::ios::binary);
+  std::error_code none;  // of a link to itself, which is replaced like a file
+  if (!fs::is_regular_file(out, none) || !fs::exists(record, none)) return false;
+  if (fs::exists(partial_path(resolved(out)), none)) return false;
   Json found;
   std::optional<std::int64_t> bytes;  // none in records of older versions
   try {
-    found = strict_ordered_json(std::string(std::istreambuf_iterator<char>(file), {}));
+    found = strict_ordered_json(content_of(record));
     if (found.is_object() && found.contains("bytes")) bytes = whole(found["bytes"]);
   } catch (const UserError&) {  // of what is no JSON, or no count
     found = Json();

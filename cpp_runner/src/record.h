@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,6 +18,9 @@ nlohmann::ordered_json asked_of(const Options& options, const Bundle& bundle);
 
 // Those on which samples depend that are written as they are drawn.
 nlohmann::ordered_json resumable_of(const Options& options, const Bundle& bundle);
+
+// The content of a file; nothing if it cannot be read, as a folder.
+std::string content_of(const std::filesystem::path& path);
 
 // Whether two values are written alike: true is not 1, nor is 1.0.
 bool same(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);

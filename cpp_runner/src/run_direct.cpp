@@ -71,7 +71,7 @@ void check_direct(const Options& options, const Bundle& bundle) {
   for (const auto& name : options.given) {
     if (known.count(name) == 0) throw UserError("--direct has no use for " + name);
   }
-  if (bundle.predicts) throw UserError(options.bundle + ": a predictor, expected a generator");
+  require_generator(bundle);
   if (options.input.empty()) throw UserError("say what to predict from: --input FILE, or -");
 }
 

@@ -14,10 +14,15 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t LARGEST_HEADER = 100'000'000;
-// Those that numpy has, too.
-const std::map<std::string, std::size_t> SIZES = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},
-                                                  {"F16", 2},  {"U32", 4}, {"I32", 4}, {"F32", 4}, {"U64", 8},
-                                                  {"I64", 8},  {"F64", 8}};
+
+struct Type {
+  std::size_t size;  // bytes
+  const char* name;  // in numpy
+};
+const std::map<std::string, Type> TYPES = {
+    {"BOOL", {1, "bool"}},   {"U8", {1, "uint8"}},  {"I8", {1, "int8"}},    {"U16", {2, "uint16"}},
+    {"I16", {2, "int16"}},   {"F16", {2, "float16"}}, {"U32", {4, "uint32"}}, {"I32", {4, "int32"}},
+    {"F32", {4, "float32"}}, {"U64", {8, "uint64"}}, {"I64", {8, "int64"}},  {"F64", {8, "float64"}}};
 
 std::string text(const Json& entry, const char* name) {
   if (!entry.is_object() || !entry.contains(name) || !entry.at(name).is_string()) {
@@ -71,9 +76,9 @@ Safetensors::Safetensors(const std::string& file) : file_(file) {
       continue;
     }
     Entry entry{text(value, "dtype"), {}, 0, 1, 0};
-    const auto size = SIZES.find(entry.dtype);
-    if (size == SIZES.end()) throw UserError(name + " is " + entry.dtype + ", which is not expected here");
-    entry.size = size->second;
+    const auto type = TYPES.find(entry.dtype);
+    if (type == TYPES.end()) throw UserError(name + " is " + entry.dtype + ", which is not expected here");
+    entry.size = type->second.size;
     for (const std::uint64_t extent : sizes(value, "shape")) {
       if (extent > 0 && entry.count > file.size() / extent) throw UserError(name + " is larger than the file");
       entry.count *= static_cast<std::size_t>(extent);
@@ -113,8 +118,8 @@ Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t r
                                           const std::set<std::string>& types) const {
   const Entry& found = entry(name);
   if (found.shape.size() != rank || types.count(found.dtype) == 0) {
-    throw UserError(name + " is " + found.dtype + " of rank " + std::to_string(found.shape.size()) +
-                    ", expected integers of rank " + std::to_string(rank));
+    throw UserError(name + " is " + TYPES.at(found.dtype).name + " of rank " + std::to_string(found.shape.size()) +
+                    ", expected " + TYPES.at(*types.begin()).name + " of rank " + std::to_string(rank));
   }
   Array<std::int64_t> array{found.shape, {}};
   const char* data = file_.data() + found.begin;
@@ -128,14 +133,14 @@ Array<std::int64_t> Safetensors::integers(const std::string& name, std::size_t r
 template <class T>
 Aligned<T> Safetensors::exactly(const std::string& name, const char* dtype,
                                 const std::vector<std::int64_t>& shape) const {
-  const Entry& found = entry(name);
-  if (found.shape != shape || found.dtype != dtype) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || found->second.shape != shape || found->second.dtype != dtype) {
     std::string sizes;
     for (const auto size : shape) sizes += (sizes.empty() ? "" : " x ") + std::to_string(size);
-    throw UserError(name + ": expected " + dtype + " of " + sizes);
+    throw UserError(name + ": expected " + TYPES.at(dtype).name + " of " + sizes);
   }
   Aligned<T> values;
-  convert<T>(file_.data() + found.begin, found.count, values);
+  convert<T>(file_.data() + found->second.begin, found->second.count, values);
   return values;
 }
 

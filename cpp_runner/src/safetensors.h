@@ -28,7 +28,7 @@ class Safetensors {
   const std::vector<std::int64_t>& shape(const std::string& name) const { return entry(name).shape; }
   // Throws UserError if there are arrays of other names.
   void require_only(const std::set<std::string>& names) const;
-  // Integers of one of the types U8, U16, I32 and I64. Throws UserError: there is no such array of this rank.
+  // Integers of one of the types U8, U16, I32 and I64, of which messages name the first. Throws UserError: there is no such array of this rank.
   Array<std::int64_t> integers(const std::string& name, std::size_t rank, const std::set<std::string>& types) const;
   // Signed bytes. Throws UserError: there is no such array of this shape.
   Aligned<std::int8_t> bytes(const std::string& name, const std::vector<std::int64_t>& shape) const;

@@ -8,7 +8,7 @@
 //   answer: for each token, the end of a sentence being one, float32 log10 of its probability; then for each uint8,
 //   whether the model knows it
 //
-// The end of standard input is its end. What a user can mend is one message and exit code 2.
+// The end of standard input between two requests is its end. What a user can mend is one message and exit code 2.
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <string>
 #include <unordered_map>
@@ -155,25 +156,35 @@ class Scorer {
   std::vector<std::size_t> starts_, order_;
 };
 
-bool get(void* to, std::size_t bytes) { return std::fread(to, 1, bytes, stdin) == bytes; }
+// Reads so many bytes; false at the end of standard input.
+bool get(void* to, std::size_t bytes) {
+  const std::size_t got = std::fread(to, 1, bytes, stdin);
+  if (got > 0 && got < bytes) throw UserError("standard input: a request is cut short");
+  return got == bytes;
+}
 
 void put(const void* from, std::size_t bytes) {
   if (std::fwrite(from, 1, bytes, stdout) != bytes) throw UserError("standard output: cannot be written");
 }
 
+// What was put reaches its reader.
+void flush() {
+  if (std::fflush(stdout) != 0) throw UserError("standard output: cannot be written");
+}
+
 template <class Real>
 void serve(const Bundle& bundle, std::size_t threads) {
   Scorer<Real> scorer(bundle, threads);
-  put("\n", 1);
-  for (std::uint32_t head[2]; !std::fflush(stdout) && get(head, sizeof head);) {
+  put("\n", 1), flush();
+  for (std::uint32_t head[2]; get(head, sizeof head);) {
     std::string lines(head[1], '\0');
-    if (!get(lines.data(), lines.size())) return;
+    if (!get(lines.data(), lines.size())) throw UserError("standard input: a request is cut short");
     if (std::count(lines.begin(), lines.end(), '\n') != head[0] || (head[1] && lines.back() != '\n')) {
       throw UserError("standard input: expected as many lines as sentences");
     }
     const Answer answer = scorer.score(lines);
     put(answer.log10.data(), answer.log10.size() * sizeof(float));
-    put(answer.known.data(), answer.known.size());
+    put(answer.known.data(), answer.known.size()), flush();
   }
 }
 
@@ -193,6 +204,8 @@ int main(int argc, char** argv) {
     if (bundle.dtype == "float64") serve<double>(bundle, threads);
     else serve<float>(bundle, threads);
     return 0;
+  } catch (const std::bad_alloc&) {
+    tell("not enough memory; try fewer --threads");
   } catch (const std::exception& error) {
     tell(error.what());
   }

@@ -16,7 +16,7 @@
 namespace compgen {
 namespace {
 
-constexpr std::size_t LONGEST = 100;          // bytes of a token in a message
+constexpr std::size_t LONGEST = 100;          // characters of a token in a message
 constexpr std::size_t BEGINNING = 1 << 16;     // bytes by which line ends are judged: PIECE in compgen/data/content.py
 constexpr const char* BLANKS = " \t\n\r\v\f";  // what Python strips bytes of
 constexpr std::array<std::string_view, 6> RECORDS = {".jsonl", ".json", ".csv", ".parquet", ".scan", ".unimorph"};
@@ -27,6 +27,19 @@ bool has_control(std::string_view token) {
     const auto code = static_cast<unsigned char>(one);
     return code == 0x7f || (code < 0x20 && one != '\t' && one != '\n' && one != '\r');
   });
+}
+
+// A token in quotes, short enough for a message.
+std::string shown(std::string_view token) {
+  const std::string whole = represented(token), some = beginning(whole, LONGEST);
+  return some.size() < whole.size() ? some + "..." : whole;
+}
+
+// Why a token that is none of the vocabulary's tokens of data cannot be one; nothing if it can.
+const char* why_not_data(std::string_view token, const std::vector<std::string>& vocabulary) {
+  const auto specials = vocabulary.begin() + SPECIALS;
+  if (std::find(vocabulary.begin(), specials, token) != specials) return "is a special symbol: rename it in the data";
+  return has_control(token) ? "has a control character, or half of a surrogate pair" : nullptr;
 }
 
 // Throws UserError where there are bytes that are not of UTF-8, in the words of compgen/data/content.py.
@@ -118,17 +131,16 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
     const std::size_t end = form.columns ? line.find('\t') : std::string::npos;
     for (const auto word : split(std::string_view(line).substr(0, end))) {
       auto found = ids.find(std::string(word));
+      if (found == ids.end() && !form.raw) {
+        if (const char* const why = why_not_data(word, vocabulary)) {
+          throw UserError(where() + "found the token " + shown(word) + ", which " + why);
+        }
+      }
       if (found == ids.end() && form.unknown) {
-        const auto specials = vocabulary.begin() + SPECIALS;
-        const char* const why = std::find(vocabulary.begin(), specials, word) != specials
-                                    ? "is a special symbol: rename it in the data"
-                                : has_control(word) ? "has a control character, or half of a surrogate pair"
-                                                    : nullptr;
-        if (why) throw UserError(where() + "found the token " + quoted(word, LONGEST) + ", which " + why);
         const auto id = static_cast<std::int32_t>(vocabulary.size() + form.unknown->size());
         found = ids.emplace(form.unknown->emplace_back(word), id).first;
       }
-      if (found == ids.end()) throw UserError(where() + "token " + quoted(word, LONGEST) + " is not in the vocabulary");
+      if (found == ids.end()) throw UserError(where() + "token " + shown(word) + " is not in the vocabulary");
       source.push_back(found->second);
     }
     if (source.empty() && (form.raw || !stripped(line).empty())) {
@@ -137,6 +149,25 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
     sources.push_back(std::move(source));
   }
   return sources;
+}
+
+std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary) {
+  std::unordered_map<std::string, std::int32_t> known;
+  for (const auto& token : vocabulary) known.emplace(token, static_cast<std::int32_t>(known.size()));
+  std::vector<std::int32_t> ids;
+  for (const auto& token : tokens) {
+    const auto found = known.find(token);
+    if (found == known.end()) {
+      throw UserError("unknown token " + represented(token) + ": not among the vocabulary's " +
+                      with_commas(static_cast<std::int64_t>(vocabulary.size())) + " tokens");
+    }
+    if (found->second < SPECIALS) {
+      throw UserError("token " + represented(token) +
+                      " is a special symbol and cannot stand in data: rename it in the data");
+    }
+    ids.push_back(found->second);
+  }
+  return ids;
 }
 
 Answering answering(std::int64_t best, std::int64_t beam) {

@@ -33,6 +33,9 @@ struct Form {
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary, Form form = {});
 
+// The ids of tokens of data, as `Vocabulary.encode`. Throws UserError: one is none of the vocabulary, or a special symbol.
+std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary);
+
 // So many answers a source from a beam at least as wide; a beam of 1 is as wide as that needs. Throws UserError.
 Answering answering(std::int64_t best, std::int64_t beam);
 

@@ -1,6 +1,8 @@
 #include "text.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "errors.h"
 
@@ -37,6 +39,25 @@ bool ends_line(char32_t code) {
 bool is_blank(char32_t code) {
   return ends_line(code) || code == 0x09 || code == 0x1f || code == 0x20 || code == 0xa0 || code == 0x1680 ||
          (code >= 0x2000 && code <= 0x200a) || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
+// Whether Python's `repr` shows a character as it is: not so what is no letter, sign or mark, but the space.
+bool is_shown(char32_t code) {
+  constexpr std::pair<char32_t, char32_t> HIDDEN[] = {  // Unicode's formatting characters, and those for private use
+      {0xad, 0xad},     {0x600, 0x605},   {0x61c, 0x61c},   {0x6dd, 0x6dd},     {0x70f, 0x70f},
+      {0x890, 0x891},   {0x8e2, 0x8e2},   {0x180e, 0x180e}, {0x200b, 0x200f},   {0x202a, 0x202e},
+      {0x2060, 0x206f}, {0xe000, 0xf8ff}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},   {0xf0000, 0x10ffff}};
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0) || (is_blank(code) && code != ' ')) return false;
+  return std::none_of(std::begin(HIDDEN), std::end(HIDDEN),
+                      [code](const auto& range) { return range.first <= code && code <= range.second; });
+}
+
+// A code point as an escape of Python: \x7f, \u2028, \U000f0000.
+std::string escaped(char32_t code) {
+  const int digits = code < 0x100 ? 2 : code < 0x10000 ? 4 : 8;
+  std::string found = digits == 2 ? "\\x" : digits == 4 ? "\\u" : "\\U";
+  for (int place = digits - 1; place >= 0; --place) found += "0123456789abcdef"[code >> (4 * place) & 15];
+  return found;
 }
 
 // What stands between the characters that are ends; with `empty`, also where there is nothing between two of them.
@@ -94,13 +115,26 @@ std::string joined(const std::vector<std::string_view>& tokens) {
   return text;
 }
 
-std::string quoted(std::string_view text, std::size_t most) {
-  std::string found = "'" + printable(joined(split(text))) + "'";
-  if (found.size() <= most) return found;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xc0) == 0x80) --end;  // not within a character
-  return found.substr(0, end);
+std::string represented(std::string_view text) {
+  const bool has_single = text.find('\'') != std::string_view::npos, has_double = text.find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string found(1, quote);
+  for (std::size_t at = 0; at < text.size();) {
+    const Character here = character(text, at);
+    const std::size_t bytes = std::max<std::size_t>(here.bytes, 1);
+    const auto code = here.bytes == 0 ? static_cast<unsigned char>(text[at]) : here.code;
+    if (code == '\n') found += "\\n";
+    else if (code == '\r') found += "\\r";
+    else if (code == '\t') found += "\\t";
+    else if (here.bytes == 0 || !is_shown(code)) found += escaped(code);
+    else if (code == '\\' || code == static_cast<unsigned char>(quote)) found += '\\', found += static_cast<char>(code);
+    else found += text.substr(at, bytes);
+    at += bytes;
+  }
+  return found += quote;
 }
+
+std::string quoted(std::string_view text, std::size_t most) { return beginning(represented(stripped(text)), most); }
 
 std::string printable(std::string_view text) {
   std::string line;

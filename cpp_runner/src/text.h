@@ -25,7 +25,11 @@ std::string_view stripped(std::string_view text);
 
 std::string joined(const std::vector<std::string_view>& tokens);
 
-// A text in quotes for a message, on one line, cut to at most so many bytes.
+// A text in UTF-8 as Python's `repr` shows it: in quotes, with escapes for what is not printable. (Code points that Unicode
+// has not assigned are shown as they are.)
+std::string represented(std::string_view text);
+
+// The same without spaces at its ends, cut to so many characters: Python's `{text.strip()!r:.80}`.
 std::string quoted(std::string_view text, std::size_t most);
 
 // A text for a message on one line of UTF-8, whatever bytes it has: names of files may have any.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "errors.h"
@@ -30,8 +31,8 @@ std::string read_real(const char* text) {
 }  // namespace
 
 TEST_CASE("whole numbers are in tens, whatever digit they begin with") {
-  for (const char* text : {"64", "064", "+64", " 0000000000000000000000000064 "}) CHECK(read(text) == "64");
-  for (const char* text : {"", "+", "0x40", "0b1", "0o7", "1'0", "1_0", "6.", "6e1", "--6", "true", "6 4"}) {
+  for (const char* text : {"64", "064", "+64", " 0000000000000000000000000064 ", "6_4", "64.0", "6_4.00"}) CHECK(read(text) == "64");
+  for (const char* text : {"", "+", "0x40", "0b1", "0o7", "1'0", "1__0", "_1", "1_", "6.", ".0", "6.5", "6e1", "--6", "true", "6 4"}) {
     CHECK(read(text) ==
           "Invalid value for '--start': Input should be a valid integer, unable to parse string as an integer");
   }
@@ -47,8 +48,8 @@ TEST_CASE("whole numbers are in tens, whatever digit they begin with") {
 }
 
 TEST_CASE("numbers with points and exponents are in tens, too") {
-  for (const char* text : {".5", "0.5", "+5e-1", " 00.50 ", "5E-01"}) CHECK(read_real(text) == "0.5");
-  for (const char* text : {"", ".", "e1", "0x1p-1", "1e", "1e+", "0.5x", "0,5", "nan(1)", "infinit"}) {
+  for (const char* text : {".5", "0.5", "+5e-1", " 00.50 ", "5E-01", "0.5_0", "0_0.5"}) CHECK(read_real(text) == "0.5");
+  for (const char* text : {"", ".", "e1", "0x1p-1", "1e", "1e+", "0.5x", "0,5", "nan(1)", "infinit", "0.5__0", "0.5_"}) {
     CHECK(read_real(text) ==
           "Invalid value for '--support': Input should be a valid number, unable to parse string as a number");
   }
@@ -61,9 +62,18 @@ TEST_CASE("numbers with points and exponents are in tens, too") {
   CHECK(std::isnan(*real_number("nan")));
 }
 
+TEST_CASE("values are shown as Python shows them") {
+  const auto value = nlohmann::ordered_json::parse(R"({"b": [null, true, "it's", 1e15, -2], "a": {}})");
+  CHECK(represented_value(value) == "{'b': [None, True, \"it's\", 1000000000000000.0, -2], 'a': {}}");
+}
+
 TEST_CASE("numbers are shown as Python shows them") {
   CHECK(shown(2) == "2.0");
   CHECK(shown(0.1) == "0.1");
+  CHECK(shown(1e15) == "1000000000000000.0");
+  CHECK(shown(-1234567890123456.5) == "-1234567890123456.5");
+  CHECK(shown(9999999999999998.0) == "9999999999999998.0");
+  CHECK(shown(1e16) == "1e+16");
   CHECK(shown(-std::nan("")) == "nan");
   CHECK(shown(-INFINITY) == "-inf");
 }

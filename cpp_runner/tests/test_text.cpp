@@ -29,9 +29,17 @@ TEST_CASE("what is no UTF-8 is refused") {
 }
 
 TEST_CASE("texts in messages are short and on one line") {
-  CHECK(quoted("a\n b", 80) == "'a b'");
-  CHECK(quoted("ééé", 4) == "'é");
+  CHECK(quoted(" a\n b ", 80) == "'a\\n b'");
+  CHECK(quoted("ééé", 3) == "'éé");
   CHECK(with_commas(1'234'567) == "1,234,567");
+}
+
+TEST_CASE("texts in quotes are as Python shows them") {
+  CHECK(represented("it's") == "\"it's\"");
+  CHECK(represented("\"it's\"") == "'\"it\\'s\"'");
+  CHECK(represented("a\\b\t\r\n\x1f\x7f") == "'a\\\\b\\t\\r\\n\\x1f\\x7f'");
+  CHECK(represented("é \u00a0\u00ad\u200b\u2028\ue000\U000f0000") == "'é \\xa0\\xad\\u200b\\u2028\\ue000\\U000f0000'");
+  CHECK(represented("\xff") == "'\\xff'");
 }
 
 TEST_CASE("the beginning of a text is whole characters") {

@@ -222,7 +222,6 @@ def test_golden_draws_are_made_again(exported):
         (("--temperature", "1,0.5"), "a grammar has one temperature, found 1 and 0.5"),
         (("--temperature", "0"), "a grammar draws at a temperature above 0, found 0"),
         (("--step", "graph"), "a grammar has no use for --step"),
-        (("--input", "-"), "a generator has no use for --input"),
         (("--direct", "--input", "-"), "--direct has no use for --draws"),
     ],
 )

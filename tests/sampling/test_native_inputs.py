@@ -58,6 +58,25 @@ def test_other_cr_are_spaces():
         assert done.returncode == 0 and len(done.stdout.splitlines()) == 2 - text.startswith(" "), done.stderr
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("token", ["<unk>", "\u2192", "a\x00b", "it's\x7f", "\x01" * 60], ids=ascii)
+def test_tokens_that_data_cannot_have_are_refused(tmp_path, kind, token):
+    data = tmp_path / "in.txt"
+    data.write_text(f"a b\na {token}\n")
+    assert f"{data}, line 2: found the token " in refused(kind, data)
+
+
+@pytest.mark.parametrize("words", [("sample", "predictor", "--draws", "3"), ("predict", "generator", "-")], ids=str)
+def test_a_model_of_the_other_kind_is_told(words):
+    command, kind, *rest = words
+    asked = ["--input", *rest] if command == "predict" else rest
+    done = subprocess.run(
+        [native.runner(), exported(kind), *asked], input="a\n", capture_output=True, text=True, env=native.environment()
+    )
+    code, text = said(command, exported(kind), *rest)
+    assert done.returncode == code == 2 and done.stderr.removeprefix("error: ") == text.removeprefix("cgen: ")
+
+
 @pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.csv", "in.parquet", "-"])
 def test_data_that_the_runner_would_take_for_words_are_refused(tmp_path, name):
     line = b'\n {"source": ["a"]}\n'

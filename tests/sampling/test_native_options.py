@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_onnx_runtime_writes_nothing_of_its_own(tmp_path):
     assert done.returncode == 0 and not [*tmp_path.iterdir()], done.stderr
 
 
-@pytest.mark.parametrize("written", ["00100", "+100", " 100 "])
+@pytest.mark.parametrize("written", ["00100", "+100", " 100 ", "1_00", "100.0"])
 def test_whole_numbers_are_in_tens(written):
     done = run(exported(), "--raw", "--draws", "00003", "--start", written, "--workers", "01")
     assert [json.loads(line)["index"] for line in done.stdout.splitlines()] == [100, 101, 102], done.stderr
@@ -72,16 +73,31 @@ def test_whole_numbers_are_in_tens(written):
         ("--temperature", "0x1p-1"),
         ("--temperature", "nan"),
         ("--temperature", "-0.5"),
+        ("--temperature", "1e15"),
+        ("--temperature", "\u0661"),
+        ("--rarity", "1e15"),
         ("--filter", "rare,newer"),
+        ("--filter", "rare,it's"),
+        ("--novelty", "Pair"),
+        ("--novelty", ""),
+        ("--prototypes", "some"),
+        ("--rare-token", "it's"),
+        ("--rare-token", "<unk>"),
+        ("--draws", "3"),  # a second time
     ],
 )
-def test_numbers_that_cannot_be_are_told_in_the_same_words(name, written):
+def test_values_that_cannot_be_are_told_in_the_same_words(name, written):
     words = [exported(), "--draws", "2", "--filter", "rare", name, written]
     done, python = run(*words), compgen("sample", *words)
     assert done.returncode == python.returncode == 2 and not done.stdout
     said = " ".join(python.stderr.replace("│", " ").split())  # in a box, if there are colours
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert done.stderr.removeprefix("error: ").strip() in said
+
+
+def test_ngrams_may_be_longer_than_any_sample():
+    words = [exported(), "--draws", "60", "--filter", "rare", "--ngram", "1001"]
+    assert run(*words).stderr.removeprefix("error: ") == compgen("sample", *words).stderr.removeprefix("cgen: ")
 
 
 def test_temperatures_may_have_spaces_around_them():
@@ -96,7 +112,7 @@ def test_a_filter_takes_one_word_with_commas(tmp_path):
     assert json.loads((tmp_path / "out.jsonl.run.json").read_text())["filters"] == ["novel", "unique"]
 
 
-@pytest.mark.parametrize("words", [("--nothing",), ("more",), ("--novelty", "some"), ("--draws", "3", "--draws", "4")])
+@pytest.mark.parametrize("words", [("--nothing",), ("more",), ("--step", "some")])
 def test_words_that_are_no_options_are_one_line(words):
     done = run(exported(), *words)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
@@ -137,18 +153,51 @@ def test_a_thread_that_cannot_be_had_is_told(kind, words):
     assert done.returncode == 2 and re.fullmatch(TOO_MANY, done.stderr), done.stderr
 
 
-def test_a_thread_that_cannot_be_had_is_told_of_language_models(tmp_path):
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("language-model")
     checkpoint = make(memories=0, copying=False, feed=False)
     pool = compatible([[5, 6, 3], [7, 3]], checkpoint.vocabulary, np.array([[0]], np.int32), "long-short", "max")
-    replace(checkpoint, pool=pool).save(tmp_path / "model.pt")
-    export(tmp_path / "model.pt", tmp_path / "bundle", batches={7: 20}, quiet=True)
-    words = [native.runner().with_name("compgen-score"), tmp_path / "bundle", "--threads", "64"]
-    asked = struct.pack("=II", 1, 4) + b"a b\n"
-    done = subprocess.run(words, input=asked, capture_output=True, env=native.environment(), preexec_fn=few)
+    replace(checkpoint, pool=pool).save(folder / "model.pt")
+    export(folder / "model.pt", folder / "bundle", batches={7: 20}, quiet=True)
+    return folder / "bundle"
+
+
+REQUEST = struct.pack("=II", 1, 4) + b"a b\n"
+
+
+def score(*words, asked=REQUEST, stdout=subprocess.PIPE, **options):
+    command = [native.runner().with_name("compgen-score"), *words]
+    options = {"env": native.environment(), "check": False} | options
+    return subprocess.run(command, input=asked, stdout=stdout, stderr=subprocess.PIPE, **options)
+
+
+def test_a_thread_that_cannot_be_had_is_told_of_language_models(language_model):
+    done = score(language_model, "--threads", "64", preexec_fn=few)
     assert done.returncode == 2 and done.stdout == b"\n", done.stderr
     assert re.fullmatch(TOO_MANY, done.stderr.decode()), done.stderr
-    done = subprocess.run([*words[:-1], "0x2"], input=asked, capture_output=True, env=native.environment())
+    done = score(language_model, "--threads", "0x2")
     assert done.returncode == 2 and b"--threads': Input should be a valid integer" in done.stderr
+
+
+@pytest.mark.parametrize("asked", [REQUEST[:3], REQUEST[:8], REQUEST[:-1], REQUEST + REQUEST[:11]], ids=len)
+def test_a_request_that_is_cut_short_is_told(language_model, asked):
+    done = score(language_model, asked=asked)
+    assert done.returncode == 2 and done.stderr == b"error: standard input: a request is cut short\n"
+    assert len(done.stdout) == 1 + 15 * (len(asked) > len(REQUEST))
+
+
+def test_scores_that_cannot_be_written_are_told(language_model):
+    with Path("/dev/full").open("wb") as full:
+        done = score(language_model, stdout=full)
+    assert done.returncode == 2 and done.stderr == b"error: standard output: cannot be written\n"
+
+
+def test_a_request_beyond_memory_is_told(language_model):
+    asked = struct.pack("=II", 1, 2**32 - 1)
+    limit = 2**31
+    done = score(language_model, asked=asked, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert done.returncode == 2 and done.stderr == b"error: not enough memory; try fewer --threads\n"
 
 
 @pytest.mark.parametrize("set_to", [None, ""])

@@ -142,6 +142,14 @@ def replaced(path, text):
     return lambda out: path(out).write_text(text)
 
 
+def folder_for(path):
+    def change(out):
+        path(out).unlink()
+        path(out).mkdir()
+
+    return change
+
+
 def nested(depth):
     return [nested(depth - 1)] if depth else []
 
@@ -157,6 +165,8 @@ OTHER = ("-n", 9, "--seed", 3, "--filter", "unique,novel", "--rarity", 0.5, "--t
         (None, ("-n", 9, "--seed", 3, "--filter", "unique,novel,unique,novel,unique,novel"), "['unique', 'novel', "),
         (alter(lambda state: state["options"].update(draws="x" * 50)), None, f"draws was '{'x' * 39}, is None"),
         (alter(lambda state: state["options"].update(model=None)), None, "model was None"),
+        (alter(lambda state: state["options"].update(rare_tokens=["don't", "\\"])), None, "tokens was [\"don't\", '"),
+        (alter(lambda state: state["options"].update(rarity=1e15)), None, "rarity was 1000000000000000.0, is 0.01"),
         (alter(lambda state: state["counts"].update(more=1)), None, "not a journal of sampling"),
         (alter(lambda state: state["counts"].pop("last") and None), None, "not a journal of sampling"),
         (alter(lambda state: state.pop("seconds") and None), None, "not a journal of sampling"),
@@ -174,6 +184,7 @@ OTHER = ("-n", 9, "--seed", 3, "--filter", "unique,novel", "--rarity", 0.5, "--t
         (alter(lambda state: [state]), None, "not a journal of sampling"),
         (replaced(journal, '{"options": '), None, "not a journal of sampling"),
         (replaced(journal, "[" * 100_000), None, "not a journal of sampling"),
+        (folder_for(journal), None, "not a journal of sampling"),
         (replaced(partial, "x" * 100), None, "s.jsonl.partial: 100 bytes, expected "),
         (replaced(partial, "x" * 10**6), None, ALTERED),
         (lambda out: partial(out).write_bytes(partial(out).read_bytes().replace(b"walk", b"look", 1)), None, ALTERED),
@@ -190,14 +201,18 @@ def test_what_cannot_be_gone_on_with_is_told_in_the_same_words(tmp_path, left, c
     out = tmp_path / "s.jsonl"
     if change is not None:
         change(out)
-    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    files = contents(tmp_path)
     said = []
     for program in (PYTHON, RUNNER):
         done = run(program, RECOMB2, out, *(words or left[1]), "--resume")
         assert done.returncode == 2, done.stderr
         said.append(re.sub(r"^(cgen|error): |\s+$", "", done.stderr))
-        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files  # a refusal changes nothing
+        assert contents(tmp_path) == files  # a refusal changes nothing
     assert said[0] == said[1] and message in said[0]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() if path.is_file() else None for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("more", [("--vote",), ("--support", 0.1), ("--best", 3), None])
