@@ -38,12 +38,12 @@ class TrainedGrammar:
             DataError: they are no such things, or do not fit together.
         """
         grammar = Grammar.parse(rules.splitlines())
+        if not grammar.rules:
+            raise DataError("found a grammar without rules, expected some to draw from")
         try:
             found = GrammarSettings.model_validate(settings)
-            tables = Scores(**scores)
-            if any(table.dtype != np.float64 or table.ndim != 2 for table in scores.values()):
-                raise ValueError("found tables of another type or rank, expected two of float64 and rank 2")
-            tables.weights().check(grammar)
+            tables = _tables(grammar, scores)
+            tables.weights()  # of finite scores that are far apart, too
             drawing = Drawing(
                 Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased
             )
@@ -94,3 +94,22 @@ class TrainedGrammar:
     def parser(self) -> ViterbiParser:
         """Return what finds the target of a source's best derivation."""
         return ViterbiParser(self.grammar, self.scores.log_probs(), self.unit_limit, self.targets, self.copying)
+
+
+def _tables(grammar: Grammar, scores: Mapping[str, Any]) -> Scores:
+    """Return a grammar's scores; raise ValueError, in the C++ runner's words, for arrays that are no such tables."""
+    if odd := sorted(set(scores) - {"slots", "rules"}):
+        raise ValueError(f"has an array {odd[0]}, which is not expected here")
+    if "rules" not in scores:
+        raise ValueError("has no array rules")
+    states = len(scores["rules"]) if scores["rules"].ndim else 0
+    if not states:
+        raise ValueError("found no latent states, expected one or more")
+    slots, rules = grammar.shape
+    for name, shape in {"slots": (slots, states), "rules": (states, rules)}.items():
+        table = scores.get(name)
+        if table is None or table.shape != shape or table.dtype != np.float64:
+            raise ValueError(f"{name}: expected float64 of {' x '.join(map(str, shape))}")
+        if not np.isfinite(table).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+    return Scores(**scores)

@@ -158,8 +158,9 @@ GrammarSettings grammar_of(const Json& sampling) {
     throw UserError("settings of a grammar: two temperatures, expected twice the same");
   }
   if (settings.least > settings.most) {
-    throw UserError("settings of a grammar: depth: found at least " + std::to_string(settings.least) + " and at most " +
-                    std::to_string(settings.most) + ", expected 0 <= least <= most");
+    throw UserError("scores or settings that are not this grammar's: depth: found at least " +
+                    std::to_string(settings.least) + " and at most " + std::to_string(settings.most) +
+                    ", expected 0 <= least <= most <= 1000");
   }
   return settings;
 }
@@ -307,6 +308,10 @@ Bundle::Bundle(const std::filesystem::path& path) : folder(path) {
     if (architecture == "recurrent") read_network(manifest);
     if (is_transformer() && has(STEP_WEIGHTS)) read_transformer(manifest);
     if (architecture == "grammar") read_grammar(manifest);
+    for (const char* name : {RULES, TARGET_RULES}) {
+      place = (folder / name).string();
+      if (is_grammar()) require_utf8(file(name));
+    }
     place = (folder / "vocabulary.json").string();
     vocabulary = tokens_of(file("vocabulary.json"));
     if (predicts) return;

@@ -3,31 +3,17 @@
 #include "errors.h"
 #include "safetensors.h"
 #include "sources.h"
-#include "text.h"
 
 namespace compgen {
-namespace {
 
-const std::string& text_of(const Bundle& bundle, const char* name) {
-  const std::string& content = bundle.file(name);
-  try {
-    require_utf8(content);
-  } catch (const UserError& error) {
-    throw UserError((bundle.folder / name).string() + ": " + error.what());
-  }
-  return content;
-}
-
-}  // namespace
-
-BundledGrammar::BundledGrammar(const Bundle& bundle) : grammar(text_of(bundle, RULES)), settings(bundle.grammar) {
+BundledGrammar::BundledGrammar(const Bundle& bundle) : grammar(bundle.file(RULES)), settings(bundle.grammar) {
   if (grammar.rules.empty()) throw UserError("found a grammar without rules, expected some to draw from");
   try {
     read_scores(bundle.file(SCORES));
   } catch (const UserError& error) {
     throw UserError("scores or settings that are not this grammar's: " + std::string(error.what()));
   }
-  const std::string& text = text_of(bundle, TARGET_RULES);
+  const std::string& text = bundle.file(TARGET_RULES);
   if (!text.empty()) targets = std::make_unique<const TargetGrammar>(text);
   ids = encoded(grammar.tokens, bundle.vocabulary);
   std::int64_t slot = 1;

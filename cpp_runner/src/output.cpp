@@ -7,10 +7,12 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "errors.h"
+#include "numbers.h"
 #include "text.h"
 
 namespace compgen {
@@ -24,7 +26,11 @@ void append(std::string& text, Number number) {
 
 // Rounded to four decimals, without zeros at the end but the first.
 void append_rounded(std::string& text, double number) {
-  char digits[512];  // the largest has 309 before the point
+  if (std::abs(number) >= 1e15) {  // which has none, and an exponent in Python
+    text += shown(number);
+    return;
+  }
+  char digits[32];
   auto* end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed, 4).ptr;
   while (end[-1] == '0' && end[-2] != '.') --end;
   text.append(digits, end);
