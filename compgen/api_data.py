@@ -106,14 +106,16 @@ def measure_divergence(
 ) -> "Divergences":
     """How much test and training data diverge in atoms and in compounds, as `cgen data divergence` does.
 
-    Arguments and errors are those of `measure_overlap`. `inventory` says what atoms and compounds are: `Trees` or
-    `Ngrams` of `compgen.data.compounds`; by default, trees if most distinct targets have brackets.
+    Arguments and errors are those of `measure_overlap`. `inventory` says what atoms and compounds are: `Trees()` or
+    `Ngrams()` of `compgen.data.compounds`; by default, trees if most distinct targets have brackets.
     """
-    from compgen.data.compounds import measure, remark_on_few, usual_inventory
+    from compgen.data.compounds import INVENTORY, is_inventory, measure, remark_on_few, usual_inventory
 
+    if inventory is not None and not is_inventory(inventory):
+        raise UserError(f"inventory {inventory!r:.40}: expected {INVENTORY}")
     tested, trained = _apart(test, training, split, train_split)
     every = trained + tested
-    used = inventory or usual_inventory(every)
+    used = usual_inventory(every) if inventory is None else inventory
     remark_on_few(used.compounds(every))
     return measure(trained, tested, used)
 

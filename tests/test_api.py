@@ -370,6 +370,7 @@ def test_data_are_split_as_on_the_command_line(data):
         ("tmcd", {"divergence": 2.0}, "divergence 2.0: expected a number from 0 to 1"),
         (["random"], {}, "no rule"),
         ("template", {"side": "split"}, "side 'split': expected source or target"),
+        ("tmcd", {"inventory": Ngrams}, r"inventory .*: expected Trees\(\) or Ngrams"),
         ("tmcd", {"least": "2"}, "least '2': expected a whole number"),
         ("random", {"train": -1}, "train -1: expected a number of examples"),
         ("random", {"test": True}, "test True: expected"),
@@ -546,6 +547,13 @@ def test_overlap_and_divergence_are_those_of_the_commands(tmp_path):
             compgen.UserError, match="test data would be compared with themselves: give training data, or"
         ):
             wrong()
+
+
+@pytest.mark.parametrize("wrong", ["tree", Ngrams, 0, {}])
+def test_what_is_no_inventory_is_refused(wrong):
+    parts = compgen.Dataset.from_pairs([(["a", "b"], ["A"])])
+    with pytest.raises(compgen.UserError, match=r"^inventory .*: expected Trees\(\) or Ngrams\(\) of compgen.data"):
+        compgen.measure_divergence(parts, parts, inventory=wrong)
 
 
 @pytest.mark.parametrize("kind", ["generator", "predictor"])

@@ -103,6 +103,14 @@ def _nests(target: Sequence[str]) -> bool:
         return False
 
 
+INVENTORY = "Trees() or Ngrams() of compgen.data.compounds"  # what is expected, in messages
+
+
+def is_inventory(value: object) -> bool:
+    """Whether a value is an inventory: an object, not a class, with both methods."""
+    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in ("atoms", "compounds"))
+
+
 def usual_inventory(dataset: Dataset) -> Inventory:
     """Return `Trees` if most distinct targets have brackets that match, else `Ngrams` of the sources."""
     return Trees() if bracketed(dataset) else Ngrams()

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from compgen.data.compounds import Inventory, Side, remark_on_few, usual_inventory
+from compgen.data.compounds import INVENTORY, Inventory, Side, is_inventory, remark_on_few, usual_inventory
 from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
@@ -235,7 +235,7 @@ _OPTIONS = {
     ),
     "divergence": _SHARE,
     "atoms": _SHARE,
-    "inventory": _Expected("an Inventory", lambda value: value is None or hasattr(value, "compounds")),
+    "inventory": _Expected(INVENTORY, lambda value: value is None or is_inventory(value)),
 }
 
 

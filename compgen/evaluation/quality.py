@@ -23,6 +23,7 @@ Derives = Callable[[Sequence[Sequence[str]]], Sequence[bool]]  # whether a gramm
 
 NGRAMS = (1, 2, 3)
 ROWS = 2000  # pairs of examples compared, and targets parsed, at most: a share is then exact to about two points
+CELLS = 4 * 10**9  # of the tables of edit distances: pairs of a thousand tokens and less are all compared
 PROVENANCE = {  # columns that say what an example was made from; in words, of one
     "host": "host",
     "first": "first example",
@@ -83,7 +84,8 @@ class Quality:
         training_balanced, training_derivable, training_ambiguous: the same shares of the training examples.
         templates: how many different targets there are, with tokens that the source has, too, left blank.
         new_templates: how many of these training lacks.
-        distance: the mean of lev(a, b) / max(|a|, |b|), in tokens, over ROWS pairs of examples drawn at random.
+        distance: the mean of lev(a, b) / max(|a|, |b|), in tokens, over pairs of examples drawn at random:
+            ROWS of them, or fewer if examples are long (CELLS).
         training_distance: the same for training examples.
         source, target: see `Side`; no target for sentences.
         used: for each column that says what an example was made from, how many different values it has.
@@ -196,7 +198,7 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
     """Measure made examples against the training examples.
 
     100,000 examples take about two seconds. What compares pairs of examples looks at ROWS of them, the same ones each
-    time.
+    time, and at fewer if they are long.
 
     Args:
         made: the examples; repetitions count.
@@ -280,7 +282,10 @@ def _distance(frame: pl.DataFrame, rng: Stream) -> float:
         return 0.0
     first = rng.integers(0, frame.height, ROWS)
     second = (first + rng.integers(1, frame.height, ROWS)) % frame.height  # another row
-    columns = (frame[side].gather(rows).to_list() for rows in (first, second) for side in SIDES)
+    lengths = frame.select(pl.sum_horizontal(pl.col(SIDES).list.len().cast(pl.Int64))).to_series().to_numpy() + 1
+    cells = np.cumsum(lengths[first] * lengths[second])
+    compared = 1 + np.count_nonzero(cells[1:] <= CELLS)  # of long examples, fewer
+    columns = (frame[side].gather(rows[:compared]).to_list() for rows in (first, second) for side in SIDES)
     found = [
         Levenshtein.normalized_distance([*s, BLANK, *t], [*other_s, BLANK, *other_t])
         for s, t, other_s, other_t in zip(*columns, strict=True)

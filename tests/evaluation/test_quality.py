@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
+from compgen.evaluation import quality as module
 from compgen.evaluation.quality import LIMITS, quality
 
 SIDE = st.lists(st.sampled_from("abc()"), min_size=1, max_size=4)
@@ -129,6 +130,26 @@ def test_the_distance_is_that_of_pairs_of_different_rows():
     assert quality(two, two).distance == pytest.approx(2 / 3)  # of three tokens, with the mark between the sides
     many = Dataset.from_pairs([([str(n)], ["x"]) for n in range(9)])
     assert quality(many, many).distance == pytest.approx(1 / 3)
+
+
+def test_of_long_examples_fewer_pairs_are_compared(monkeypatch):
+    data = Dataset.from_pairs([(["a"] * 9, ["b"] * row) for row in range(1, 9)])
+    compared: list[int] = []
+
+    def distance(one, other):
+        compared.append(len(one) * len(other))
+        return 0.0
+
+    monkeypatch.setattr(module.Levenshtein, "normalized_distance", distance)
+    quality(data, data)
+    whole, other = compared[: module.ROWS], compared[module.ROWS :]
+    assert len(other) == module.ROWS  # of the training examples
+    for cells, count in ((sum(whole), module.ROWS), (sum(whole[:5]), 5), (1, 1)):
+        compared.clear()
+        monkeypatch.setattr(module, "CELLS", cells)
+        quality(data, data)
+        assert compared[:count] == whole[:count]
+        assert sum(compared[count:]) <= max(cells, other[0])
 
 
 def test_copies_alone_are_warned_of_unless_they_are_drawn_on_purpose():
