@@ -11,6 +11,7 @@ a, and from them what the targets must be.
 """
 
 import functools
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -111,24 +112,37 @@ class Unification:
 
 
 class Partners:
-    """Rules b, indexed by the part of the source of a that they match, so that not each of them must be tried."""
+    """Rules b, indexed by the part of the source of a that they match, so that not each of them must be tried.
+
+    Only slices of a are looked up that are as long as some b, or leave as much before and behind as some b has around a
+    gap: a source of thousands of tokens has millions of others.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._inner: defaultdict[str, list[Rule]] = defaultdict(list)
         self._outer: defaultdict[str, list[tuple[Rule, int]]] = defaultdict(list)
+        behind: defaultdict[int, set[int]] = defaultdict(set)
         for rule in rules:
             self._inner[masked(rule.source)].append(rule)
             for number, pattern in enumerate(_gapped(rule.source), 1):
                 self._outer[pattern].append((rule, number))
+                before = pattern.index(_GAP)
+                behind[before].add(len(pattern) - 1 - before)
+        self._lengths = sorted({*map(len, self._inner)})
+        self._behind = {before: sorted(sizes) for before, sizes in behind.items()}  # what is behind a gap, ascending
 
     def unify(self, options: Unification, a: Rule) -> Iterator[tuple[Rule, Rule]]:
         """Yield all (b, c) with c in UNIFY(a, b) and b other than a, possibly some twice."""
         mask = masked(a.source)
-        for start in range(len(mask)):
-            for stop in range(start + 1, len(mask) + 1):
-                for b in self._inner.get(mask[start:stop], ()):
+        size = len(mask)
+        for start in range(size):
+            for length in self._lengths[: bisect_right(self._lengths, size - start)]:
+                for b in self._inner.get(mask[start : start + length], ()):
                     if b != a:
                         yield from ((b, c) for c in options.outer(a, b, start))
+            sizes = self._behind.get(start, [])
+            for behind in sizes[: bisect_left(sizes, size - start)]:
+                stop = size - behind
                 for b, number in self._outer.get(mask[:start] + _GAP + mask[stop:], ()):
                     if b != a:
                         yield from ((b, c) for c in options.inner(a, b, number, start, stop))

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, HandedOver, Shown, counted
-from compgen.data.examples import SCHEMA, Dataset
+from compgen.data.examples import SCHEMA, SIDES, Dataset
 from compgen.data.ragged import lists, ranges
 from compgen.errors import ExhaustedError, UserError
 from compgen.geca.building import build, made_of
 from compgen.geca.compose import BOTH_SIDES, Composer
-from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus
+from compgen.geca.corpus import BEGIN, END, SEPARATOR, Corpus, all_longer, usual_longest
 from compgen.geca.options import GecaOptions
 from compgen.geca.tables import PARTITIONS, CollisionError, Tables
 from compgen.progress import Watch
@@ -41,6 +41,13 @@ class Geca(Augmenter[GecaOptions]):
     tables: Tables | None = None
     _job: "Job | None" = None
     _used: list[int]  # distinct templates and fragments of the last samples
+
+    @classmethod
+    def refuses(cls, dataset: Dataset) -> str | None:
+        """Examples that are all left out as too long unless options say otherwise."""
+        lengths = dataset.frame.select(pl.sum_horizontal(pl.col(SIDES).list.len())).to_series().to_numpy()
+        longest = usual_longest(lengths)
+        return all_longer(lengths, longest) if lengths.min() > longest else None
 
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:  # noqa: ARG002
         """Find the fragments and templates of all examples of a dataset."""
@@ -109,7 +116,7 @@ class Geca(Augmenter[GecaOptions]):
         skipped = report["left_out_as_too_long"]
         if skipped:
             longest = self.tables.enumerator.corpus.longest
-            said += f", {counted(skipped, 'example')} left out as longer than {longest} tokens"
+            said += f", {counted(skipped, 'example')} left out as longer than {longest:,} tokens"
         return said
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
@@ -163,15 +170,11 @@ def check_licensed(tables: Tables) -> None:
     )
     if corpus.skipped:
         why = (
-            f"{corpus.skipped:,} of {len(corpus):,} examples are left out as longer than {corpus.longest} tokens "
-            f"(raise --longest: the longest has {int(corpus.lengths.max())}); of the others {why}"
+            f"{corpus.skipped:,} of {len(corpus):,} examples are left out as longer than {corpus.longest:,} tokens "
+            f"(raise --longest: the longest has {int(corpus.lengths.max()):,}); of the others {why}"
         )
     if not len(corpus.short):
-        shortest = int(corpus.lengths.min())
-        why = (
-            f"all {len(corpus):,} examples are longer than {corpus.longest} tokens (the shortest has {shortest}): "
-            "raise --longest"
-        )
+        why = all_longer(corpus.lengths, corpus.longest)
     elif not len(tables.enumerator.spans):
         why = f"no span of up to {options.span} tokens occurs at most {options.limit} times"
     raise ExhaustedError(f"GECA can make nothing of these data: {why}")

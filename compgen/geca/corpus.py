@@ -13,12 +13,18 @@ from compgen.geca.arrays import Tokens
 
 BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, ## between source and target, </s>; no span contains one
 MARKERS = 3
-USUAL, COVERED = 100, 0.9  # default of `longest`: so many tokens, or what this share of the examples needs
+USUAL, COVERED = 100, 0.9  # default of `longest`: so many tokens, or what this share of the examples needs,
+LONGEST = 1000  # but no more: an example of 10,000 different tokens has 50 million fragments of two spans
 
 
 def usual_longest(lengths: Ints) -> int:
     """Return the default of `longest`, which is limited because work grows with the square of an example's length."""
-    return max(USUAL, int(np.quantile(lengths, COVERED, method="higher")))
+    return min(max(USUAL, int(np.quantile(lengths, COVERED, method="higher"))), LONGEST)
+
+
+def all_longer(lengths: Ints, longest: int) -> str:
+    """Return a message for data without an example that is short enough."""
+    return f"no example has {longest:,} tokens or fewer (the shortest has {lengths.min():,}): raise --longest"
 
 
 @dataclass(frozen=True)

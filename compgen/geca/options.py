@@ -43,8 +43,8 @@ class GecaOptions(Options):
         None,
         ge=1,
         le=MOST,
-        description="Leave out training examples with more tokens. By default 100, or more if needed to keep nine in "
-        "ten.",
+        description="Leave out training examples with more tokens. By default 100, or more, up to 1,000, if needed to "
+        "keep nine in ten.",
     )
     mode: Literal["published", "reference"] = Field(
         "published",

@@ -3,7 +3,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compgen.csl.charts import occurs
-from compgen.csl.rules import Rule, normal
+from compgen.csl.rules import FIRST, Rule, normal
 from compgen.csl.unify import Partners, Unification
 from tests.csl import naive
 from tests.csl.test_charts import rules
@@ -160,6 +160,27 @@ def test_partners_are_all_that_unify(others, pair, options, data):
     everyone = {*others, *pair}
     expected = {(b, c) for b in everyone if b != a for c in options.unify(a, b)}
     assert set(Partners(everyone).unify(options, a)) == expected
+
+
+def test_of_a_long_source_only_slices_are_looked_up_that_may_be_others():
+    """All slices of 300 tokens are 45,000, each of which was looked up twice, spelled out."""
+
+    class Counted(dict):
+        count = 0
+
+        def get(self, *arguments):
+            type(self).count += 1
+            return super().get(*arguments)
+
+    source = "".join(chr(FIRST + token) for token in range(300))
+    a = Rule(source, source)
+    b = Rule(f"{source[:140]}\1{source[150:]}", f"{source[:140]}\1{source[150:]}")
+    partners = Partners([a, b, Rule(source[:2], source[:2])])
+    partners._inner, partners._outer = Counted(partners._inner), Counted(partners._outer)
+    inner = Rule(source[140:150], source[140:150])
+    outer = Rule(f"\1{source[2:]}", f"\1{source[2:]}")
+    assert {c for _, c in partners.unify(Unification(), a)} == {inner, outer}
+    assert Counted.count < 2 * len(source)
 
 
 def test_a_rule_is_not_its_own_partner():

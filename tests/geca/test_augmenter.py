@@ -1,4 +1,5 @@
 import random
+import re
 
 import numpy as np
 import pytest
@@ -206,6 +207,20 @@ def test_too_long_examples_are_left_out_but_counted():
     assert texts(augmenter.sample()) == {"dax twice -> DAX DAX"}
 
 
+def test_unasked_no_example_of_thousands_of_tokens_is_recombined():
+    """One of 10,000 different tokens has 50 million fragments of two spans."""
+    texts = [" ".join(f"{side}{token}" for token in range(600)) for side in "ab"]
+    long = pairs(f"{texts[0]} -> {texts[1]}", f"{texts[1]} -> {texts[0]}")
+    says = r"no example has 1,000 tokens or fewer \(the shortest has 1,200\): raise --longest"
+    assert re.fullmatch(says, Geca.refuses(long))
+    with pytest.raises(ExhaustedError, match=says):
+        Geca().fit(long)
+    assert Geca.refuses(long + pairs("a -> b")) is None
+    assert Geca().fit(pairs("a -> A", "b -> B", *["a b -> A B"] * 9) + long).sample(1) is not None
+    with pytest.raises(ExhaustedError, match="no template has two fragments"):
+        Geca(longest=1200, spans=1).fit(long)
+
+
 def test_what_cannot_be_is_said():
     with pytest.raises(UserError, match="fit"):
         Geca().sample(1)
@@ -215,7 +230,7 @@ def test_what_cannot_be_is_said():
         Geca().fit(Dataset.from_pairs([([], ["a"])]))
     with pytest.raises(DataError, match="no example"):
         Geca().fit(Dataset.from_pairs([]))
-    with pytest.raises(ExhaustedError, match=r"longer than 1 tokens \(the shortest has [0-9]+\)"):
+    with pytest.raises(ExhaustedError, match=r"no example has 1 tokens or fewer \(the shortest has 3\): raise"):
         Geca(longest=1).fit(pairs("a b -> c"))
     with pytest.raises(ExhaustedError, match="at most 1 times"):
         Geca(limit=1).fit(pairs("a -> a"))
