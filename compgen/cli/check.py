@@ -56,8 +56,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
 
         cgen check pairs.tsv --fix mended.tsv
     """
-    from compgen.augmenters.applicable import applicable
-    from compgen.data.checks import SEVERITIES, Finding, findings, unformed
+    from compgen.data.checks import SEVERITIES, Finding, findings
     from compgen.data.content import read_bytes
     from compgen.data.formats import is_pipe
     from compgen.data.lenient import read_table
@@ -70,12 +69,12 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))
     wrong = dataset is None or any(one.severity == "error" for one in everything)
-    applies = {} if dataset is None or wrong or unformed(found.rows) else applicable(dataset)
+    applies, said = _methods(None if wrong else dataset, found)
     if options.as_json:
-        _print_json(data, found, dataset, everything, applies)
+        _print_json(data, found, dataset, everything, applies, said)
     else:
         given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
-        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies)
+        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies, said)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
     elif wrong:
@@ -102,10 +101,26 @@ def _read(data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset 
         return None, str(error)
 
 
+def _methods(dataset: "Dataset | None", found: "Table") -> tuple[dict[str, str | None], list[str]]:
+    """Which methods apply to data to be learned from, with reasons, and remarks on these; nothing for other data."""
+    from compgen.augmenters.applicable import applicable, remarks
+    from compgen.data.checks import unformed
+
+    if dataset is None or unformed(found.rows):
+        return {}, []
+    applies = applicable(dataset)
+    return applies, remarks(dataset, applies)
+
+
 def _print_json(
-    data: str, found: "Table", dataset: "Dataset | None", everything: "list[Finding]", applies: dict[str, str | None]
+    data: str,
+    found: "Table",
+    dataset: "Dataset | None",
+    everything: "list[Finding]",
+    applies: dict[str, str | None],
+    said: list[str],
 ) -> None:
-    """Print a line for the table, one for each finding, and one for each method."""
+    """Print a line for the table, one for each finding, one for each method, and one for each remark on these."""
     splits = None if dataset is None else dataset.splits
     show_json(
         {"data": data, "format": found.format, "read_as": found.meaning, "readable": dataset is not None}
@@ -115,6 +130,8 @@ def _print_json(
         show_json(one._asdict() | {"count": len(one.lines), "lines": one.lines[:SHOWN]})
     for name, why in applies.items():
         show_json({"method": name, "applies": why is None, "why": why})
+    for remark in said:
+        show_json({"remark": remark})
 
 
 def _print(
@@ -124,8 +141,9 @@ def _print(
     dataset: "Dataset | None",
     everything: "list[Finding]",
     applies: dict[str, str | None],
+    said: list[str],
 ) -> None:
-    """Print what a table is taken for, the findings, the methods, and what to type next.
+    """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
 
     `words` are DATA and the options of its columns, as to be typed.
     """
@@ -141,6 +159,8 @@ def _print(
     if applies:
         rows = [(name, "yes" if why is None else "no", why or "") for name, why in applies.items()]
         show("", table(("method", "applies", "why not"), rows, whole=2))
+    if said:
+        show("", *said)
     glued = any(APART in one.advice for one in everything)
     show(f"\nNext: {_next(words, found, dataset, applies, glued)}")
 

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, field_validator, model_validator
 
 from compgen.augmenters.base import PAIRS, SENTENCES, Augmenter, Options, Shown
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import SIDES, TOKENS, Dataset
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.progress import Watch
 from compgen.recombine.config import RecombineConfig
@@ -107,7 +107,6 @@ class Recombine(Augmenter[RecombineOptions]):
     takes = frozenset({PAIRS, SENTENCES})
     columns: ClassVar[dict[str, Any]] = {"index": pl.Int64, "log_prob": pl.Float64, "prototypes": pl.List(pl.Int64)}
     usual = 400
-    moment = 10_000
     configuration = "auto"
     configurations = (
         "auto (settings found from DATA), recombine_small (two cores, long-short neighborhoods), "
@@ -279,10 +278,10 @@ class Recombine(Augmenter[RecombineOptions]):
         return super().in_words() + voted + f"; the generator is {self.checkpoint}" * (self.checkpoint is not None)
 
     @classmethod
-    def attempt(cls, dataset: Dataset) -> None:
+    def refuses(cls, dataset: Dataset) -> str | None:
         """Check that there are enough examples for prototypes; what they give is known after training only."""
-        if len(dataset) < (wanted := cls().options.prototypes + 1):
-            raise ExhaustedError(f"distinct examples: {len(dataset)}, expected {wanted} or more")
+        count, wanted = dataset.frame.select(SIDES).n_unique(), cls().options.prototypes + 1
+        return f"distinct examples: {count}, expected {wanted} or more" if count < wanted else None
 
     def needs_torch(self) -> bool:
         """Training needs torch."""

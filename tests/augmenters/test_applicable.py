@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from compgen.augmenters import registry
-from compgen.augmenters.applicable import applicable, kinds_of
+from compgen.augmenters.applicable import applicable, kinds_of, remarks
 from compgen.augmenters.base import PAIRS, SENTENCES, WORDS
 from compgen.augmenters.registry import find, summaries
 from compgen.augmenters.resample import Resample
@@ -50,9 +50,32 @@ def test_a_method_is_not_tried_where_that_takes_long(monkeypatch):
         monkeypatch.setattr(find(name), "attempt", classmethod(lambda kind, data: tried.append((kind.name, len(data)))))
     many = [([f"w{number}"], [f"T{number}"]) for number in range(600)]
     applicable(Dataset.from_pairs(2 * many))
-    assert tried == [("recombine", 600), ("geca", 600), ("lexsym", 600)]
+    assert tried == [("geca", 600), ("lexsym", 600)]
     applicable(Dataset.from_pairs([(["a"] * 101, ["A"] * 100)]))
-    assert len(tried) == 3
+    assert len(tried) == 2
+
+
+def test_what_was_not_tried_is_said_and_what_takes_long():
+    def said(*pairs):
+        data = Dataset.from_pairs(pairs)
+        return remarks(data, applicable(data))
+
+    few = [(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["walk", "twice"], ["W", "W"]), (["jump"], ["J"])]
+    assert said(*few) == []
+    (one,) = said(*[([f"w{number}"], [f"T{number}"]) for number in range(200)])
+    assert one == "Not tried, as that takes longer: substitute. They may make nothing of these data."
+    long = [(["a"] * 600, ["A"] * (600 + number)) for number in range(3)]
+    untried, slow = said(*long)
+    assert untried.startswith("Not tried, as that takes longer: csl, substitute, lexsym.")  # GECA refuses them
+    assert slow.startswith("The longest example has 1,202 tokens, source and target together. The time and memory of ")
+    assert "recombine, substitute, lexsym grow with the square" in slow
+    assert len(said(*few, (["a"] * 200, ["A"] * 100))) == 1
+    assert remarks(Dataset.from_pairs(long), {"concat": None, "csl": "why"}) == []
+
+
+def test_recombine_asks_for_three_examples_however_long():
+    says = "distinct examples: 2, expected 3 or more"
+    assert applicable(Dataset.from_pairs([(["a"] * 300, ["A"]), (["b"] * 300, ["B"])] * 2))["recombine"] == says
 
 
 def test_reasons_are_a_few_words():

@@ -195,6 +195,15 @@ def test_what_fix_cannot_mend_is_not_sent_to_it(folder):
     assert "Next: mend it by hand, then cgen check empty.tsv" in run("empty.tsv").stdout
 
 
+def test_what_was_not_tried_is_said(folder):
+    (folder / "long.tsv").write_text("".join(f"{'a ' * 600}\t{'A ' * (600 + number)}\n" for number in range(3)))
+    told = run("long.tsv").stdout.splitlines()
+    (place,) = (number for number, line in enumerate(told) if line.startswith("Not tried, as that takes longer: csl, "))
+    assert told[place + 1].startswith("The longest example has 1,202 tokens") and told[place - 1] == ""
+    *_, method, one, two = map(json.loads, run("long.tsv", "--json").stdout.splitlines())
+    assert method["method"] == "resample" and one["remark"].startswith("Not tried") and "1,202" in two["remark"]
+
+
 def test_json_has_a_line_for_the_table_each_finding_and_each_method():
     result = run("wrong.tsv", "--json")
     assert result.exit_code == 2
