@@ -38,7 +38,7 @@ class NeighborhoodConfig(BaseModel):
 
     kind: Kind = Field(
         "long-short",
-        description="how prototypes are chosen: long-short (equations 19 and 20), long-long (equation 21) or tags, for "
+        description="how prototypes are chosen: long-short (equation 20), long-long (equation 21) or tags, for "
         "words (appendix B)",
     )
     delta: float = Field(0.5, ge=0, lt=1, description="least similarity (dist_thresh)")
