@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from compgen.errors import ConfigError
+from compgen.errors import ConfigError, SettingsAskedError
 
 LARGEST = 2**20  # bytes of a configuration file
 
@@ -58,8 +58,8 @@ def load_config(
     Values in `given` take the place of the configuration's, and `a.b=value` overrides that of both.
 
     Raises:
-        ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have; or `?` is among the
-            overrides, which asks what keys there are.
+        ConfigError: no such configuration, not TOML, or a key or value that `kind` does not have.
+        SettingsAskedError: `?` is among the overrides.
     """
     if name is not None and not isinstance(name, str | Path):
         raise ConfigError(f"configuration {name!r:.60}: expected a name")
@@ -70,7 +70,7 @@ def load_config(
         listed = list(_listed(found))
         width = min(_WIDEST, max(len(setting) for setting, _ in listed))
         lines = [f"{setting:<{width}}  {description}".rstrip() for setting, description in listed]
-        raise ConfigError("\n  ".join(["settings for --set KEY=VALUE, with their current values:", *lines]))
+        raise SettingsAskedError("\n  ".join(["settings for --set KEY=VALUE, with their current values:", *lines]))
     return found
 
 

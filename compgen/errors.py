@@ -53,6 +53,10 @@ class ConfigError(UserError):
     """A configuration has an unknown option or an impossible value."""
 
 
+class SettingsAskedError(ConfigError):
+    """`?` among the overrides asks for the settings; the message lists them, and the command line prints it."""
+
+
 class Interrupted(BaseException):
     """The user stopped long work, whose state is saved; the message says how to continue.
 

@@ -14,7 +14,7 @@ import typer
 
 from compgen.cli import streams
 from compgen.cli.lazy import lazy_group
-from compgen.errors import Interrupted, Remark, UserError
+from compgen.errors import Interrupted, Remark, SettingsAskedError, UserError
 from compgen.interrupts import TOGETHER
 
 NAME = "cgen"  # of the command; bash has a builtin `compgen`, which hides a program of that name
@@ -128,6 +128,9 @@ def _call() -> int | None:
         code: int | None = app(prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
         return code
+    except SettingsAskedError as answer:
+        print(answer, flush=True)
+        return 0
     except Exception:
         if not _signals:
             raise
