@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from compgen.augmenters.base import counted
 from compgen.comparison.options import By
 from compgen.data.compounds import Ngrams, usual_inventory
 from compgen.data.examples import SIDES, TRAIN, Dataset
@@ -64,8 +65,8 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None) -> D
     for part, found, least in (("train", train, LEAST_TRAIN), ("test", tested, LEAST_TEST)):
         if len(found) < least:
             raise DataError(
-                f"found {len(found):,} examples to {part} on, expected {least} or more: nothing could be told; "
-                f"{NEEDED} distinct examples in all are enough"
+                f"found {counted(len(found), 'example')} to {part} on, expected {least} or more: nothing could be "
+                f"told; {NEEDED} distinct examples in all are enough"
             )
     return Divided(train, tested, how)
 

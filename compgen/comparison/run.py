@@ -59,6 +59,11 @@ def compare(
     """
     dataset, name = given(data), str(data) if isinstance(data, str | Path) else name
     folder, options = Path(folder), _options(options, values)
+    if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
+        raise UserError(
+            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language "
+            "models see `cgen lm augment`"
+        )
     divided = divide(dataset, options.test, options.by)
     for remark in remembered(divided):
         say(f"warning: {remark}")
@@ -130,11 +135,6 @@ def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], l
     Raises:
         UserError: none applies, or one that was asked for does not.
     """
-    if not (train.frame["target"].list.len() > 0).any():
-        raise UserError(
-            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language "
-            "models see `cgen lm augment`"
-        )
     reasons = {name: why for name, why in applicable(train).items() if name != CONTROL}
     names = [name for one in asked for name in one.split(",")]
     for name in names:

@@ -128,7 +128,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
 
     def in_words(self) -> str:
         """Return the report in words, for people."""
-        left_out = f"; {self.dropped:,} dropped because they have no stem"
+        left_out = f"; {self.dropped:,} dropped for want of a stem"
         if self.dropped and self.options.shortest > 1:
             left_out += " (a lower --shortest may keep some)"
         return f"{super().in_words()}; made from {self.examples:,} training examples{left_out}"
