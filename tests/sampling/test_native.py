@@ -306,7 +306,7 @@ def test_links_and_pipes_are_written_through(tmp_path):
         ("predictor", ("--input", "in.txt", "--seed", "3"), "no use for --seed"),
         ("predictor", ("--input", "in.txt"), "line 2: token 'zebra'"),
         ("predictor", ("--input", "nowhere.txt"), "nowhere.txt: no such file"),
-        ("generator", ("--input", "in.txt", "-n", "5"), "no use for --input"),
+        ("generator", ("--input", "in.txt", "-n", "5"), "holds a generator, expected a predictor"),
         ("generator", ("--raw", "-n", "5"), "--raw"),
         ("generator", ("-n", "5", "--batch", "0"), "--batch"),
         ("generator", ("-n", str(2**62)), "-n"),
