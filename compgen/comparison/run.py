@@ -57,13 +57,8 @@ def compare(
         UserError: the folder holds another comparison, the data have too few examples or are sentences, no method
             applies, or the time is too short for anything; options are given both as a whole and by name, or wrong.
     """
-    dataset, name = given(data), str(data) if isinstance(data, str | Path) else name
+    dataset, name = _pairs(data), str(data) if isinstance(data, str | Path) else name
     folder, options = Path(folder), _options(options, values)
-    if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
-        raise UserError(
-            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language "
-            "models see `cgen lm augment`"
-        )
     divided = divide(dataset, options.test, options.by)
     for remark in remembered(divided):
         say(f"warning: {remark}")
@@ -119,6 +114,17 @@ def _options(options: CompareOptions | None, values: dict[str, Any]) -> CompareO
     if not isinstance(options, CompareOptions):
         raise ConfigError(f"compare: found {options!r:.60}, expected {CompareOptions.__name__}")
     return options
+
+
+def _pairs(data: Dataset | str | Path) -> Dataset:
+    """Return the data as `given` does; raise UserError for sentences, of which none has a target."""
+    dataset = given(data)
+    if len(dataset) and not (dataset.frame["target"].list.len() > 0).any():
+        raise UserError(
+            "found sentences, expected pairs: a comparison trains predictors of targets from sources; for language "
+            "models see `cgen lm augment`"
+        )
+    return dataset
 
 
 def _finished(folder: Path) -> Result | None:
