@@ -186,7 +186,7 @@ class Network(Trainable):
         return biases, tokens, latents, feds, hiddens
 
     def for_steps(self) -> tuple[Terms, Terms, Terms, Terms]:
-        """The same for one step after the other.
+        """The maps of `by_operand` as single steps multiply by them: transposed, and fed and hidden state joined.
 
         Returns:
             biases, and weights of an embedding, as in `by_operand`; weights (Z, 4H), (Z, nA) of the latent vector;

@@ -141,7 +141,7 @@ class Right {
     for (std::int64_t panel = 0; panel < panels(); ++panel) put(panel, matrix);
   }
 
-  // One whose panels are still to be put.
+  // Room for a factor whose panels are put afterwards, with `put` or `put_transposed`.
   Right(std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
     data_.assign(static_cast<std::size_t>(panels() * depth * COLUMNS<Real>), Real{0});
   }
