@@ -17,7 +17,7 @@ built = pytest.mark.skipif(
     compiled.library(LIBRARY) is None, reason="the loops of training are not built here (make training)"
 )
 WIDE = {"hidden": 64, "encoder_hidden": 40, "attention": 64}  # of whole registers, and of many
-DEEP = {"hidden": 504, "encoder_hidden": 20}  # more numbers to a gate than products read at a time
+DEEP = {"hidden": 600, "encoder_hidden": 20}  # more numbers to a gate than products read at a time
 MORE = [WIDE, DEEP, {"feed_dropout": 0.0, "output_dropout": 0.0}, {"feed": False}]
 CLOSE = 1e-5  # of the largest number: float32 over some thirty steps; measured 5e-7
 
