@@ -24,7 +24,7 @@
 namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
-constexpr std::int64_t BYTE_COLUMNS = 32;      // columns of a tile
+constexpr std::int64_t BYTE_COLUMNS = 16 * VECTORS;  // columns of a tile
 constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
 constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of two products leaves 16 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
@@ -157,32 +157,36 @@ class RightBytes {
 #if defined(HAS_VNNI)
   template <std::int64_t N>
   static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
-    __m512i sums[N][2];
-    for (auto& row : sums) row[0] = row[1] = _mm512_setzero_si512();
+    __m512i sums[N][VECTORS];
+    for (auto& row : sums) {
+      for (auto& sum : row) sum = _mm512_setzero_si512();
+    }
     for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * BYTE_COLUMNS) {
-      const __m512i first = _mm512_loadu_si512(b), second = _mm512_loadu_si512(b + 64);
+      __m512i weights[VECTORS];
+#pragma GCC unroll 3
+      for (std::int64_t i = 0; i < VECTORS; ++i) weights[i] = _mm512_loadu_si512(b + 64 * i);
 #pragma GCC unroll 12
       for (std::int64_t row = 0; row < N; ++row) {
         std::int32_t four;
         std::memcpy(&four, a + row * FOUR, sizeof(four));
         const __m512i numbers = _mm512_set1_epi32(four);
-        sums[row][0] = _mm512_dpbusd_epi32(sums[row][0], numbers, first);
-        sums[row][1] = _mm512_dpbusd_epi32(sums[row][1], numbers, second);
+#pragma GCC unroll 3
+        for (std::int64_t i = 0; i < VECTORS; ++i) sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
       }
     }
     std::memcpy(out, sums, sizeof(sums));
   }
 #elif defined(HAS_AVX2)
-  // Half of the columns at a time, whose sums fit the registers. Sums of two products stay within 16 bits (integers.py).
+  // 16 columns at a time, whose sums fit the registers. Sums of two products stay within 16 bits (integers.py).
   template <std::int64_t N>
   static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
     const __m256i ones = _mm256_set1_epi16(1);
-    for (std::int64_t half = 0; half < 2; ++half) {
+    for (std::int64_t part = 0; part < VECTORS; ++part) {
       __m256i sums[N][2];
       for (auto& row : sums) row[0] = row[1] = _mm256_setzero_si256();
       const std::uint8_t* numbers = a;
-      const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * half;
-      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR * ROWS, weights += FOUR) {
+      const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * part;
+      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR * ROWS, weights += 2 * VECTORS) {
         const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
 #pragma GCC unroll 12
         for (std::int64_t row = 0; row < N; ++row) {
@@ -194,7 +198,7 @@ class RightBytes {
           sums[row][1] = _mm256_add_epi32(sums[row][1], added(second));
         }
       }
-      for (std::int64_t row = 0; row < N; ++row) std::memcpy(out[row] + half * 16, sums[row], sizeof(sums[row]));
+      for (std::int64_t row = 0; row < N; ++row) std::memcpy(out[row] + part * 16, sums[row], sizeof(sums[row]));
     }
   }
 #else

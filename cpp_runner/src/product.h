@@ -1,13 +1,14 @@
-// Matrix products of a batch with weights that stay the same: both factors are copied into the order in which the
-// innermost loop reads them, weights once and for all.
+// Matrix products of a batch with weights that stay the same: weights are copied once and for all into the order in which the
+// innermost loop reads them, rows of the batch are read where they lie.
 //
 // The loop holds a tile of ROWS x COLUMNS sums in the processor's registers, and adds to it a column of the left factor
-// times a row of the right one. COLUMNS is two vector registers; ROWS is what the rest of the registers allow. The
+// times a row of the right one. COLUMNS is two or three vector registers; ROWS is what the rest of the registers allow. The
 // inner dimension goes in stretches of DEPTH, so that a stretch of the whole batch stays in the second-level cache. While
 // a panel of weights is multiplied, the next one is asked for, piece by piece: all weights are more than that cache holds.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -20,19 +21,23 @@
 namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t REGISTER = VECTOR_BYTES;
-#if VECTOR_BYTES == 64 || defined(__aarch64__)
-constexpr std::int64_t ROWS = 12;  // 24 of 32 registers are sums
+// A tile of ROWS x VECTORS registers reads ROWS + VECTORS times for each column of the left factor. With 64-byte registers
+// reads are what is waited for: 9 x 3, with 12 reads for 27 products, is a sixth faster than 12 x 2, with 14 for 24.
+#if VECTOR_BYTES == 64
+constexpr std::int64_t ROWS = 9, VECTORS = 3;  // 27 of 32 registers are sums
+#elif defined(__aarch64__)
+constexpr std::int64_t ROWS = 12, VECTORS = 2;  // 24 of 32
 #elif VECTOR_BYTES == 32
-constexpr std::int64_t ROWS = 6;  // 12 of 16 registers are sums
+constexpr std::int64_t ROWS = 6, VECTORS = 2;  // 12 of 16
 #else
-constexpr std::int64_t ROWS = 4;
+constexpr std::int64_t ROWS = 4, VECTORS = 2;  // 8 of 16
 #endif
 constexpr std::int64_t DEPTH = 512;
 
 template <class Real>
 constexpr std::int64_t LANES = REGISTER / static_cast<std::int64_t>(sizeof(Real));
 template <class Real>
-constexpr std::int64_t COLUMNS = 2 * LANES<Real>;
+constexpr std::int64_t COLUMNS = VECTORS * LANES<Real>;
 
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
@@ -42,16 +47,6 @@ struct Register {
   typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
 };
 
-// Numbers of two vectors of four: 0 to 3 are those of the first, 4 to 7 of the second.
-#if defined(__clang__)
-#define SHUFFLED(first, second, ...) __builtin_shufflevector(first, second, __VA_ARGS__)
-#else
-#define SHUFFLED(first, second, ...) \
-  __builtin_shuffle(first, second, std::conditional_t<sizeof(Real) == 4, Int4, Long4>{__VA_ARGS__})
-#endif
-typedef std::int32_t Int4 __attribute__((vector_size(16)));
-typedef std::int64_t Long4 __attribute__((vector_size(32)));
-
 // At least so many numbers, kept from one use to the next.
 template <class T>
 T* room(Aligned<T>& array, std::int64_t size) {
@@ -59,80 +54,40 @@ T* room(Aligned<T>& array, std::int64_t size) {
   return array.data();
 }
 
-// The left factor (M, K), in strips of ROWS rows.
+// The left factor (M, K): the columns of one matrix, or of two side by side. It is read in the product, not copied.
 template <class Real>
 class Left {
  public:
-  // Makes room for `rows` x `depth`. What is in it stays only as long as both stay the same.
-  void shape(std::int64_t rows, std::int64_t depth) {
-    rows_ = rows, depth_ = depth;
-    data_.resize(static_cast<std::size_t>(rounded_up(rows, ROWS) * depth));
-  }
+  // Some columns, in rows that are `stride` apart.
+  struct Part {
+    const Real* numbers;
+    std::int64_t width, stride;
+  };
 
-  // Sets columns first .. first + width - 1 from a matrix of `width` columns, whose rows are `stride` apart.
+  void shape(std::int64_t rows, std::int64_t depth) { rows_ = rows, depth_ = depth, parts_ = {}; }
+
+  // Sets columns first .. first + width - 1: from the first on, or up to the last.
   void put(std::int64_t first, const Real* from, std::int64_t width, std::int64_t stride) {
-    for (std::int64_t begin = 0, end = 0; begin < width; begin = end) {  // what lies in one stretch
-      end = std::min(width, begin + DEPTH - (first + begin) % DEPTH);
-      for (std::int64_t strip = 0; strip < rows_; strip += ROWS) {
-        put(from + strip * stride + begin, end - begin, stride, place(strip, first + begin), std::min(ROWS, rows_ - strip));
-      }
-    }
+    parts_[first > 0] = {from, width, stride};
   }
 
   std::int64_t rows() const { return rows_; }
-  std::int64_t depth() const { return depth_; }
-  const Real* at(std::int64_t strip, std::int64_t k) const { return const_cast<Left*>(this)->place(strip, k); }
+
+  // What holds the columns begin .. end - 1.
+  std::array<Part, 2> between(std::int64_t begin, std::int64_t end) const {
+    const auto cut = [&](const Part& part, std::int64_t start) -> Part {
+      const std::int64_t from = std::max(begin - start, std::int64_t{0}), to = std::min(end - start, part.width);
+      return {part.numbers + from, std::max(to - from, std::int64_t{0}), part.stride};
+    };
+    return {cut(parts_[0], 0), cut(parts_[1], depth_ - parts_[1].width)};
+  }
 
  private:
-  // Sets some columns of a strip, of a whole one four at a time.
-  static void put(const Real* from, std::int64_t width, std::int64_t stride, Real* to, std::int64_t rows) {
-    std::int64_t k = 0;
-    if (rows == ROWS) {
-      for (; k + 4 <= width; k += 4) put_four(from + k, stride, to + k * ROWS);
-    }
-    for (; k < width; ++k) {
-      for (std::int64_t row = 0; row < rows; ++row) to[k * ROWS + row] = from[row * stride + k];
-    }
-  }
-
-  // Four rows become four columns within registers, so that there is a store for four numbers and not for each; two rows
-  // that may be left, the same.
-  static void put_four(const Real* from, std::int64_t stride, Real* to) {
-#pragma GCC unroll 3
-    for (std::int64_t row = 0; row + 4 <= ROWS; row += 4) {
-      const Real* const rows = from + row * stride;
-      const Four a = four(rows), b = four(rows + stride), c = four(rows + 2 * stride), d = four(rows + 3 * stride);
-      const Four ab = SHUFFLED(a, b, 0, 4, 1, 5), cd = SHUFFLED(c, d, 0, 4, 1, 5);
-      four(to + row) = SHUFFLED(ab, cd, 0, 1, 4, 5);
-      four(to + ROWS + row) = SHUFFLED(ab, cd, 2, 3, 6, 7);
-      const Four ba = SHUFFLED(a, b, 2, 6, 3, 7), dc = SHUFFLED(c, d, 2, 6, 3, 7);
-      four(to + 2 * ROWS + row) = SHUFFLED(ba, dc, 0, 1, 4, 5);
-      four(to + 3 * ROWS + row) = SHUFFLED(ba, dc, 2, 3, 6, 7);
-    }
-    if (ROWS % 4 == 0) return;
-    const Four a = four(from + (ROWS - 2) * stride), b = four(from + (ROWS - 1) * stride);
-    const Four ab = SHUFFLED(a, b, 0, 4, 1, 5), ba = SHUFFLED(a, b, 2, 6, 3, 7);
-    const Real pairs[4][2] = {{ab[0], ab[1]}, {ab[2], ab[3]}, {ba[0], ba[1]}, {ba[2], ba[3]}};
-#pragma GCC unroll 4
-    for (std::int64_t k = 0; k < 4; ++k) std::memcpy(to + k * ROWS + ROWS - 2, pairs[k], sizeof(pairs[k]));
-  }
-
-  // Four numbers, aligned like one.
-  typedef Real Four __attribute__((vector_size(4 * sizeof(Real)), aligned(alignof(Real)), may_alias));
-  static const Four& four(const Real* numbers) { return *reinterpret_cast<const Four*>(numbers); }
-  static Four& four(Real* numbers) { return *reinterpret_cast<Four*>(numbers); }
-
-  // Stretches of DEPTH columns lie one after another, each with all strips.
-  Real* place(std::int64_t strip, std::int64_t k) {
-    const std::int64_t stretch = k / DEPTH * DEPTH, width = std::min(DEPTH, depth_ - stretch);
-    return data_.data() + stretch * rounded_up(rows_, ROWS) + strip * width + (k - stretch) * ROWS;
-  }
-
   std::int64_t rows_ = 0, depth_ = 0;
-  std::vector<Real> data_;
+  std::array<Part, 2> parts_{};
 };
 
-// The right factor (K, N), in panels of COLUMNS columns.
+// The right factor (K, N), in panels of COLUMNS columns, the last one of as many registers as it needs.
 template <class Real>
 class Right {
  public:
@@ -142,50 +97,52 @@ class Right {
   }
 
   // Room for a factor whose panels are put afterwards, with `put` or `put_transposed`.
-  Right(std::int64_t depth, std::int64_t columns) : depth_(depth), columns_(columns) {
-    data_.assign(static_cast<std::size_t>(panels() * depth * COLUMNS<Real>), Real{0});
-  }
+  Right(std::int64_t depth, std::int64_t columns)
+      : depth_(depth), columns_(columns), data_(static_cast<std::size_t>(depth * rounded_up(columns, LANES<Real>))) {}
 
   std::int64_t panels() const { return (columns_ + COLUMNS<Real> - 1) / COLUMNS<Real>; }
 
   // Copies a panel of a matrix (K, N).
   void put(std::int64_t panel, const Real* matrix) {
-    const std::int64_t first = panel * COLUMNS<Real>, width = std::min(COLUMNS<Real>, columns_ - first);
+    const Panel to = at(panel);
     for (std::int64_t k = 0; k < depth_; ++k) {
-      std::copy_n(matrix + k * columns_ + first, width, data_.data() + place(first, k));
+      std::copy_n(matrix + k * columns_ + to.first, to.used, data_.data() + place(to, k));
     }
   }
 
   // The same of its transpose (N, K), a cache line of each row at a time.
   void put_transposed(std::int64_t panel, const Real* matrix) {
-    const std::int64_t first = panel * COLUMNS<Real>, width = std::min(COLUMNS<Real>, columns_ - first);
+    const Panel in = at(panel);
     constexpr std::int64_t LINE = 64 / sizeof(Real);
     for (std::int64_t begin = 0, end = 0; begin < depth_; begin = end) {
       end = std::min(depth_, begin + LINE - begin % LINE);  // DEPTH is so many lines
-      Real* const to = data_.data() + place(first, begin);
-      for (std::int64_t column = 0; column < width; ++column) {
-        const Real* const from = matrix + (first + column) * depth_;
-        for (std::int64_t k = begin; k < end; ++k) to[(k - begin) * COLUMNS<Real> + column] = from[k];
+      Real* const to = data_.data() + place(in, begin);
+      for (std::int64_t column = 0; column < in.used; ++column) {
+        const Real* const from = matrix + (in.first + column) * depth_;
+        for (std::int64_t k = begin; k < end; ++k) to[(k - begin) * in.width + column] = from[k];
       }
     }
   }
 
-  // Writes the product to a matrix whose rows are `stride` apart, or adds it. Each row begins with `bias`, if there is one:
-  // numbers of whole panels.
+  // Writes the product to a matrix whose rows are `stride` apart, or adds it; it must not be what the left factor is read
+  // from. Each row begins with `bias`, if there is one: numbers of whole registers.
   void product(const Left<Real>& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
+    const std::int64_t strips = (left.rows() + ROWS - 1) / ROWS, pace = (COLUMNS<Real> + strips - 1) / strips;
     for (std::int64_t k = 0; k < depth_; k += DEPTH) {
       const std::int64_t depth = std::min(DEPTH, depth_ - k);
-      const std::int64_t strips = (left.rows() + ROWS - 1) / ROWS, pace = (COLUMNS<Real> + strips - 1) / strips;
-      for (std::int64_t panel = 0; panel < columns_; panel += COLUMNS<Real>) {
-        const std::int64_t columns = std::min(COLUMNS<Real>, columns_ - panel);
+      const auto parts = left.between(k, k + depth);
+      for (std::int64_t number = 0; number < panels(); ++number) {
+        const Panel panel = at(number);
+        const Real* const weights = data_.data() + place(panel, k);
         for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
-          const std::int64_t rows = std::min(ROWS, left.rows() - strip);
-          Real* const to = out + strip * stride + panel;
-          const Real* const first = bias && k == 0 ? bias + panel : nullptr;
-          const Real* const weights = data_.data() + place(panel, k);
-          const Ahead ahead{weights + depth * (COLUMNS<Real> + strip / ROWS * pace), pace};
-          any(depth, left.at(strip, k), weights, ahead, to, stride, rows, columns, first, add || k > 0);
+          const Real* const ahead = weights + depth * (panel.width + strip / ROWS * pace);
+          const Tile tile{parts, strip, std::min(ROWS, left.rows() - strip), weights, panel.used, ahead, pace,
+                          bias && k == 0 ? bias + panel.first : nullptr, out + strip * stride + panel.first, stride,
+                          add || k > 0};
+          if (panel.width == LANES<Real>) tile.template of_width<1>();
+          else if (panel.width == 2 * LANES<Real>) tile.template of_width<2>();
+          else tile.template of_width<VECTORS>();
         }
       }
     }
@@ -194,74 +151,99 @@ class Right {
  private:
   using Vector = typename Register<Real>::Vector;
 
-  // What is asked for meanwhile: so many numbers for each column of the left factor. Asking behind the end does no harm.
-  struct Ahead {
-    const Real* from;
-    std::int64_t pace;
+  // The columns first .. first + used - 1, in registers of `width` numbers together.
+  struct Panel {
+    std::int64_t first, used, width;
   };
 
-  // A tile with no more rows than are needed: few rows wait for weights, not for sums.
-  static void any(std::int64_t depth, const Real* a, const Real* b, Ahead ahead, Real* out, std::int64_t stride,
-                  std::int64_t rows, std::int64_t columns, const Real* bias, bool add) {
-    if (rows == 1) return tile<1>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
-    if (rows == 2) return tile<2>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
-    if (rows <= 4) return tile<4>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
-    if (rows <= 8 && ROWS > 8) return tile<8>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
-    tile<ROWS>(depth, a, b, ahead, out, stride, rows, columns, bias, add);
+  Panel at(std::int64_t panel) const {
+    const std::int64_t first = panel * COLUMNS<Real>, used = std::min(COLUMNS<Real>, columns_ - first);
+    return {first, used, rounded_up(used, LANES<Real>)};
   }
 
-  // Each row's sums are the same whatever N is.
-  template <std::int64_t N>
-  static void tile(std::int64_t depth, const Real* a, const Real* b, Ahead ahead, Real* out, std::int64_t stride,
-                   std::int64_t rows, std::int64_t columns, const Real* bias, bool add) {
-    Vector sums[N][2] = {};
-    if (bias) {
-#pragma GCC unroll 12
-      for (std::int64_t row = 0; row < N; ++row) {
-        sums[row][0] = *reinterpret_cast<const Vector*>(bias);
-        sums[row][1] = *reinterpret_cast<const Vector*>(bias + LANES<Real>);
-      }
-    }
-    for (std::int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS<Real>, ahead.from += ahead.pace) {
-      if (N == ROWS) __builtin_prefetch(ahead.from, 0, 2);  // into the second-level cache
-      const Vector first = *reinterpret_cast<const Vector*>(b);
-      const Vector second = *reinterpret_cast<const Vector*>(b + LANES<Real>);
-#pragma GCC unroll 12
-      for (std::int64_t row = 0; row < N; ++row) {
-        sums[row][0] += a[row] * first;
-        sums[row][1] += a[row] * second;
-      }
-    }
-    if (rows == N && columns == COLUMNS<Real>) {
-#pragma GCC unroll 12
-      for (std::int64_t row = 0; row < N; ++row) {
-        auto* const to = reinterpret_cast<Vector*>(out + row * stride);
-        auto* const next = reinterpret_cast<Vector*>(out + row * stride + LANES<Real>);
-        *to = add ? *to + sums[row][0] : sums[row][0];
-        *next = add ? *next + sums[row][1] : sums[row][1];
-      }
-      return;
-    }
-    Real edge[N][COLUMNS<Real>];
-    std::memcpy(edge, sums, sizeof(edge));
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        Real& to = out[row * stride + column];
-        to = add ? to + edge[row][column] : edge[row][column];
-      }
-    }
+  std::int64_t place(const Panel& panel, std::int64_t k) const {
+    const std::int64_t stretch = k / DEPTH * DEPTH, depth = std::min(DEPTH, depth_ - stretch);
+    return stretch * rounded_up(columns_, LANES<Real>) + panel.first * depth + (k - stretch) * panel.width;
   }
 
-  std::int64_t place(std::int64_t panel, std::int64_t k) const {
-    const std::int64_t stretch = k / DEPTH * DEPTH, width = std::min(DEPTH, depth_ - stretch);
-    return stretch * rounded_up(columns_, COLUMNS<Real>) + panel * width + (k - stretch) * COLUMNS<Real>;
-  }
+  // The product of a strip, rows first .. first + rows - 1, with a panel. Meanwhile `ahead` is asked for, `pace` numbers for
+  // each column of the left factor; asking behind the end does no harm.
+  struct Tile {
+    const std::array<typename Left<Real>::Part, 2>& parts;
+    std::int64_t first, rows;
+    const Real* weights;
+    std::int64_t columns;
+    const Real* ahead;
+    std::int64_t pace;
+    const Real* bias;
+    Real* out;
+    std::int64_t stride;
+    bool add;
+
+    // For each number of rows there is code, which knows it.
+    template <std::int64_t W, std::int64_t N = ROWS>
+    void of_width() const {
+      if constexpr (N > 1) {
+        if (rows < N) return of_width<W, N - 1>();
+      }
+      multiply<N, W>();
+    }
+
+    static const Vector& in(const Real* numbers, std::int64_t k) {
+      return *reinterpret_cast<const Vector*>(numbers + k * LANES<Real>);
+    }
+
+    // N rows of W registers. Each row's sums are the same whatever N and W are.
+    template <std::int64_t N, std::int64_t W>
+    void multiply() const {
+      Vector sums[N][W] = {};
+      if (bias) {
+#pragma GCC unroll 12
+        for (std::int64_t row = 0; row < N; ++row) {
+#pragma GCC unroll 3
+          for (std::int64_t k = 0; k < W; ++k) sums[row][k] = in(bias, k);
+        }
+      }
+      const Real *right = weights, *next = ahead;
+      for (const auto& part : parts) {
+        const Real* left = part.numbers + first * part.stride;
+        for (std::int64_t step = 0; step < part.width; ++step, ++left, right += W * LANES<Real>, next += pace) {
+          if (N == ROWS) __builtin_prefetch(next, 0, 2);  // into the second-level cache
+          Vector row_of_right[W];
+#pragma GCC unroll 3
+          for (std::int64_t k = 0; k < W; ++k) row_of_right[k] = in(right, k);
+#pragma GCC unroll 12
+          for (std::int64_t row = 0; row < N; ++row) {
+#pragma GCC unroll 3
+            for (std::int64_t k = 0; k < W; ++k) sums[row][k] += left[row * part.stride] * row_of_right[k];
+          }
+        }
+      }
+      if (columns == W * LANES<Real>) {
+#pragma GCC unroll 12
+        for (std::int64_t row = 0; row < N; ++row) {
+#pragma GCC unroll 3
+          for (std::int64_t k = 0; k < W; ++k) {
+            auto& to = const_cast<Vector&>(in(out + row * stride, k));
+            to = add ? to + sums[row][k] : sums[row][k];
+          }
+        }
+        return;
+      }
+      Real edge[N][W * LANES<Real>];
+      std::memcpy(edge, sums, sizeof(edge));
+      for (std::int64_t row = 0; row < N; ++row) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          Real& to = out[row * stride + column];
+          to = add ? to + edge[row][column] : edge[row][column];
+        }
+      }
+    }
+  };
 
   std::int64_t depth_ = 0, columns_ = 0;
   Aligned<Real> data_;
 };
-
-#undef SHUFFLED
 
 }  // namespace compgen::INSTRUCTIONS
 

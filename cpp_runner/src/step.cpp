@@ -90,12 +90,15 @@ struct OwnStep final : Step<Real> {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t k = 0; k < f; ++k) u[row * f + k] += combine_bias[static_cast<std::size_t>(k)];
     }
-    Real* const logits = room(scratch.logits, rows * v);
+    Real* const logits = room(scratch.logits, rows * registers(v));
     project.shape(scratch.operand, rows);
     project.put(scratch.operand, 0, u, f, f);
-    project.product(scratch.operand, logits, v);
+    project.product(scratch.operand, logits, registers(v));
     for (std::int64_t row = 0; row < rows; ++row) write(batch, scratch, row);
   }
+
+  // Room for so many numbers in whole registers.
+  static std::int64_t registers(std::int64_t count) { return rounded_up(count, LANES<Real>); }
 
   // The state [fed, hidden] times a matrix.
   void multiply_state(const Batch<Real>& batch, const Aligned<Real>& hidden, const Factor<Real>& factor, Real* out,
@@ -116,23 +119,29 @@ struct OwnStep final : Step<Real> {
       const Real* const cell = batch.cell.data() + row * h;
       Real* const next_cell = batch.next_cell.data() + row * h;
       Real* const next_hidden = batch.next_hidden.data() + row * h;
+      // One division for each number, and two loops: a processor waits less for many short ways than for few long ones.
 #pragma GCC ivdep
-      for (std::int64_t k = 0; k < h; ++k) {
-        const Real enter = sigmoid(gates[k] + read[k]), forget = sigmoid(gates[h + k] + read[h + k]);
-        const Real candidate = tangent(gates[2 * h + k] + read[2 * h + k]);
-        const Real leave = sigmoid(gates[3 * h + k] + read[3 * h + k]);
-        next_cell[k] = forget * cell[k] + enter * candidate;
-        next_hidden[k] = leave * tangent(next_cell[k]);
+      for (std::int64_t k = 0; k < h; ++k) {  // forget * cell + enter * candidate
+        const auto enter = sigmoid_quotient(gates[k] + read[k]), forget = sigmoid_quotient(gates[h + k] + read[h + k]);
+        const auto candidate = tangent_quotient(gates[2 * h + k] + read[2 * h + k]);
+        const Real entering = enter.above * candidate.above, whole = enter.below * candidate.below;
+        next_cell[k] = (forget.above * cell[k] * whole + entering * forget.below) / (forget.below * whole);
+      }
+#pragma GCC ivdep
+      for (std::int64_t k = 0; k < h; ++k) {  // leave * tanh(cell)
+        const auto leave = sigmoid_quotient(gates[3 * h + k] + read[3 * h + k]);
+        const auto squashed = tangent_quotient(next_cell[k]);
+        next_hidden[k] = leave.above * squashed.above / (leave.below * squashed.below);
       }
     }
   }
 
   // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA), and for the copies weights
-  // (B, n, T) and peaks (B, n): the exponential of a score is its weight times that of the peak.
+  // (B, n, T in whole registers) and peaks (B, n): the exponential of a score is its weight times that of the peak.
   void attend(const Batch<Real>& batch, Scratch<Real>& scratch) const {
     const std::int64_t rows = batch.rows;
     Real* const queries = room(scratch.queries, rows * n * a);
-    room(scratch.contexts, rows * n * a), room(scratch.weights, rows * n * batch.width), room(scratch.peaks, rows * n);
+    room(scratch.contexts, rows * n * a), room(scratch.weights, rows * n * registers(batch.width)), room(scratch.peaks, rows * n);
     multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
@@ -157,22 +166,25 @@ struct OwnStep final : Step<Real> {
       return (slot * (2 * clip + 1) + std::clamp(j - step, -clip, clip) + clip) * a;
     };
     const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
-    // Keys and values of all rows are more than the caches hold, so those of the next row are asked for early.
-    const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
+    // Keys and values of all rows are more than the caches hold, so those of the next row are asked for early; where
+    // registers have 64 bytes, this was measured to take longer than it saves.
+    [[maybe_unused]] const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
     const Real* const query = scratch.queries.data() + memory * a;
     const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
-    Real* const weights = scratch.weights.data() + first;
+    Real* const weights = scratch.weights.data() + memory * registers(batch.width);
     Real highest = -std::numeric_limits<Real>::max(), total = 0;
     for_width<Real>(a, [&](auto registers) {
       const std::int64_t size = registers > 0 ? registers * LANES<Real> : a;
       for (std::int64_t j = 0; j < length; ++j) {
+#if VECTOR_BYTES < 64
         ask_for(keys + next + j * size, size), ask_for(values + next + j * size, size);
+#endif
         weights[j] = dot(query, keys + j * size, position_keys.data() + position(j), size) * scale;
       }
     });
     for (std::int64_t j = 0; j < length; ++j) highest = std::max(highest, weights[j]);
     scratch.peaks[static_cast<std::size_t>(memory)] = highest;
-    for (std::int64_t j = 0; j < length; ++j) weights[j] = std::exp(weights[j] - highest);
+    apply(weights, length, [highest](Real score) { return std::exp(score - highest); });
     for (std::int64_t j = 0; j < length; ++j) total += weights[j];
     Real* const context = scratch.contexts.data() + memory * a;
     const auto moved = [&](std::int64_t j) { return position_values.data() + position(j); };
@@ -187,7 +199,7 @@ struct OwnStep final : Step<Real> {
 
   // Words and copies in one distribution (appendix A.3 of R&R), and the token that the uniform number draws from it.
   void write(Batch<Real>& batch, Scratch<Real>& scratch, std::int64_t row) const {
-    Real* const words = scratch.logits.data() + row * v;
+    Real* const words = scratch.logits.data() + row * registers(v);
     Real highest = -std::numeric_limits<Real>::max(), total = 0;
     for (std::int64_t k = 0; k < v; ++k) {
       words[k] += project_bias[static_cast<std::size_t>(k)];
@@ -197,15 +209,13 @@ struct OwnStep final : Step<Real> {
     const Real* const peaks = scratch.peaks.data() + row * n;
     for (std::int64_t slot = 0; slot < memories; ++slot) highest = std::max(highest, peaks[slot]);
     Real* const log_probs = batch.log_probs.data() + row * v;
-    for (std::int64_t k = 0; k < v; ++k) {
-      log_probs[k] = words[k] - highest;
-      words[k] = std::exp(log_probs[k]);
-      total += words[k];
-    }
+    for (std::int64_t k = 0; k < v; ++k) log_probs[k] = words[k] - highest;
+    apply(words, v, [highest](Real word) { return std::exp(word - highest); });
+    for (std::int64_t k = 0; k < v; ++k) total += words[k];
     for (std::int64_t slot = 0; slot < memories; ++slot) {
       const std::int64_t first = (row * n + slot) * t;
       const std::int64_t* const tokens = batch.memory_tokens.data() + first;
-      const Real* const weights = scratch.weights.data() + first;
+      const Real* const weights = scratch.weights.data() + (row * n + slot) * registers(t);
       const Real peak = std::exp(peaks[slot] - highest);
       const std::int64_t length = length_of(tokens, t);
       for (std::int64_t j = 0; j < length; ++j) {
@@ -215,33 +225,37 @@ struct OwnStep final : Step<Real> {
         total += copied;
       }
     }
-    for (std::int64_t k = 0; k < v; ++k) {
-      log_probs[k] = copying ? std::log(words[k] / total + static_cast<Real>(LEAST)) : log_probs[k] - std::log(total);
+    if (copying) {
+      const Real share = Real{1} / total;
+      apply(words, v, [share](Real word) { return std::log(word * share + static_cast<Real>(LEAST)); });
+      std::copy_n(words, v, log_probs);
+    } else {
+      const Real all = std::log(total);
+      for (std::int64_t k = 0; k < v; ++k) log_probs[k] -= all;
     }
     draw(batch, row, log_probs, words);
   }
 
-  // `weights` (V) is room for the distribution that is drawn from.
+  // `weights` is room for the distribution (V) that is drawn from, in whole registers.
   void draw(Batch<Real>& batch, std::int64_t row, const Real* log_probs, Real* weights) const {
     const auto at = static_cast<std::size_t>(row);
     const std::int64_t position = batch.position[at];
-    const auto banned = [position](std::int64_t k) { return forbidden(k, position); };
     const Real warmth = batch.temperature[batch.half[at] > 0 ? 1 : 0];
-    std::int64_t best = 0;
-    Real highest = -std::numeric_limits<Real>::max();
     for (std::int64_t k = 0; k < v; ++k) {
-      weights[k] = banned(k) ? static_cast<Real>(BANNED) : log_probs[k];
-      if (weights[k] > highest) highest = weights[k], best = k;
+      weights[k] = forbidden(k, position) ? static_cast<Real>(BANNED) : log_probs[k];
     }
-    std::int64_t chosen = best;
+    Real highest = -std::numeric_limits<Real>::max();
+    for (std::int64_t k = 0; k < v; ++k) highest = std::max(highest, weights[k]);
+    std::int64_t chosen = 0;
     if (warmth > 0) {
+      apply(weights, v, [=](Real one) { return std::exp((one - highest) / warmth); });
       Real sum = 0;
-      for (std::int64_t k = 0; k < v; ++k) weights[k] = std::exp((weights[k] - highest) / warmth);
       for (std::int64_t k = 0; k < v; ++k) weights[k] = sum += weights[k];
       const Real edge = batch.uniform[at] * sum;
-      chosen = 0;
       for (std::int64_t k = 0; k < v; ++k) chosen += weights[k] <= edge;
       chosen = std::min(chosen, v - 1);
+    } else {
+      while (chosen < v - 1 && weights[chosen] < highest) ++chosen;
     }
     batch.next_token[at] = chosen;
     batch.next_half[at] = std::max<std::int64_t>(batch.half[at], chosen == SEP);

@@ -2,8 +2,8 @@
 // added as it is read, as attention adds what stands for positions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "product.h"
@@ -29,6 +29,15 @@ void for_width(std::int64_t width, const Work& work) {
   else work(std::integral_constant<std::int64_t, 0>());
 }
 
+// Replaces each number by its value of a function, a register at a time: behind `count` there must be room to its end.
+template <class Real, class Function>
+void apply(Real* numbers, std::int64_t count, const Function& function) {
+  const std::int64_t whole = rounded_up(count, LANES<Real>);
+  for (std::int64_t k = count; k < whole; ++k) numbers[k] = 1;
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < whole; ++k) numbers[k] = function(numbers[k]);
+}
+
 // Numbers that are read soon, and lie together.
 template <class Real>
 void ask_for(const Real* numbers, std::int64_t size) {
@@ -48,7 +57,8 @@ void add_up(const Real* weights, const Real* rows, const More& more, std::int64_
 #pragma GCC unroll 8
     for (std::int64_t k = 0; k < N; ++k) sums[k] += weights[row] * (numbers[k] + others[k]);
   }
-  std::memcpy(sum + first, sums, sizeof(sums));
+#pragma GCC unroll 8
+  for (std::int64_t k = 0; k < N; ++k) *(reinterpret_cast<Vector*>(sum + first) + k) = sums[k];
 }
 
 // The sum (width) of `count` rows, each times its weight: a row of `rows` (count, width) and the one (width) that `more`

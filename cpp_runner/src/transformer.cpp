@@ -39,7 +39,7 @@ class Linear {
       : depth_(sizes[0]), weights_(file, name, sizes, Scales::OF_ROWS) {
     const std::int64_t columns = std::accumulate(sizes.begin() + 1, sizes.end(), std::int64_t{1}, std::multiplies<>());
     bias_ = file.reals<Real>(name + "_bias", {columns});
-    bias_.resize(static_cast<std::size_t>(rounded_up(columns, COLUMNS<Real>)));
+    bias_.resize(static_cast<std::size_t>(rounded_up(columns, LANES<Real>)));
   }
 
   // Writes the product of rows (B, depth), or adds it, to a matrix whose rows are `stride` apart.

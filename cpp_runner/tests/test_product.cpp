@@ -58,7 +58,7 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
   transposed.product(left, again.data(), stride);
   CHECK(again == expected);
   auto bias = matrix(columns);
-  bias.resize(static_cast<std::size_t>(rounded_up(columns, COLUMNS<Real>)));
+  bias.resize(static_cast<std::size_t>(rounded_up(columns, LANES<Real>)));
   right.product(left, out.data(), stride, bias.data(), true);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
@@ -70,9 +70,9 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
 }
 
 void check_integers() {
-  for (const std::int64_t rows : {1, 12, 14}) {
+  for (const std::int64_t rows : {1, 9, 12, 14}) {
     for (const std::int64_t depth : {1, 4, 31, 300}) {
-      for (const std::int64_t columns : {1, 32, 45}) {
+      for (const std::int64_t columns : {1, 32, 45, 49}) {
         std::mt19937 random(2);
         const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
         Aligned<std::int8_t> weights(size(depth * columns));
@@ -157,9 +157,9 @@ namespace compgen::INSTRUCTIONS {
 TEST_CASE("products are right for every size that does not fit the tiles") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
-  for (const std::int64_t rows : {1, 2, 3, 5, 12, 13, 30}) {
+  for (const std::int64_t rows : {1, 2, 3, 5, 9, 12, 13, 30}) {
     for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
-      for (const std::int64_t columns : {1, 16, 31, 32, 65}) {
+      for (const std::int64_t columns : {1, 16, 31, 32, 48, 65, 81}) {
         check<float>(rows, depth, columns);
         if constexpr (VECTOR_BYTES < 64) check<double>(rows, depth, columns);
       }

@@ -74,6 +74,18 @@ TEST_CASE("weighted sums are right for every width that does not fit the registe
   }
 }
 
+TEST_CASE("functions are applied to all numbers, and to none behind their last register") {
+  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+  if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
+  for (const std::int64_t count : {0, 1, 15, 16, 17, 40}) {
+    const std::int64_t whole = rounded_up(count, LANES<float>);
+    std::vector<float> numbers(static_cast<std::size_t>(whole) + 1, 2.0F);
+    apply(numbers.data(), count, [](float one) { return one * one; });
+    for (std::int64_t k = 0; k < count; ++k) CHECK(numbers[static_cast<std::size_t>(k)] == 4);
+    CHECK(numbers.back() == 2);
+  }
+}
+
 TEST_CASE("tanh is right to some units in the last place, odd, and at its ends for the largest numbers") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
