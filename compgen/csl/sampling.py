@@ -288,14 +288,13 @@ class Sampler:
             ends[whole] = True
         if not ends[0] and self.depth.least and not (self._arities > 0).any():
             raise ExhaustedError(
-                f"nothing to recombine: each of the {len(self._arities)} rules of the grammar is a whole example: "
-                "induction found no part that examples share; give more examples, or seed rules (--seed-rules)"
+                "nothing to recombine: every rule of the grammar is a whole example: induction found no part that "
+                "examples share; give more examples, or seed rules (--seed-rules)"
             )
         if not ends[0]:
             raise ExhaustedError(
-                f"the grammar has no derivation with {self.depth.least} to about {self.depth.most} levels: "
-                f"{int((self._arities == 0).sum())} of its {len(self._arities)} rules have no nonterminals, and can "
-                "end a derivation; "
+                f"the grammar has no derivation with {self.depth.least} to about {self.depth.most} levels (rules "
+                f"without nonterminals, which can end one: {int((self._arities == 0).sum())} of {len(self._arities)}): "
                 + ("lower drawing.depth.least, or " if self.depth.least else "")
                 + "give more examples, or other seed rules and targets"
             )

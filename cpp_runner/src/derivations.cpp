@@ -268,12 +268,13 @@ class GrammarGenerator final : public Generator {
     const auto count = static_cast<std::int64_t>(rules.size());
     const auto closed = std::count_if(rules.begin(), rules.end(), [](const Rule& rule) { return rule.arity == 0; });
     if (parts_.settings.least > 0 && closed == count) {
-      throw ExhaustedError("nothing to recombine: each of the " + std::to_string(count) +
-                      " rules of the grammar is a whole example: induction found no part that examples share; give "
-                      "more examples, or seed rules (--seed-rules)");
+      throw ExhaustedError(
+          "nothing to recombine: every rule of the grammar is a whole example: induction found no part that examples "
+          "share; give more examples, or seed rules (--seed-rules)");
     }
-    throw ExhaustedError("the grammar has no derivation with " + levels() + ": " + std::to_string(closed) + " of its " +
-                    std::to_string(count) + " rules have no nonterminals, and can end a derivation; " +
+    throw ExhaustedError("the grammar has no derivation with " + levels() +
+                    " (rules without nonterminals, which can end one: " + std::to_string(closed) + " of " +
+                    std::to_string(count) + "): " +
                     (parts_.settings.least > 0 ? "lower drawing.depth.least, or " : "") +
                     "give more examples, or other seed rules and targets");
   }

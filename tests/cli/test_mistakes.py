@@ -236,7 +236,7 @@ MISTAKES = [
     ("augment stemcorrupt pairs.tsv -o x.tsv", "example 1: found the source 'walk', expected the letters of a lemma"),
     ("augment stemcorrupt words.tsv -o x.tsv", "no 3 or more characters of the lemma stand together in the form: a"),
     ("augment csl sentences.txt -o x.tsv", "csl: found sentences (examples without a target), expected pairs"),
-    ("augment csl pairs.tsv -o x.tsv", "each of the 6 rules of the grammar is a whole example"),
+    ("augment csl pairs.tsv -o x.tsv", "every rule of the grammar is a whole example"),
     ("augment geca many.tsv -o x.tsv --longest 1", "(the shortest has 6): raise --longest"),
     ("explain geca more.jsonl", "more.jsonl.run.json: no such file, expected the record that is left beside samples"),
     ("explain geca again.jsonl", "again.jsonl: made by resample: call `cgen explain resample`"),

@@ -142,7 +142,7 @@ def test_geoquery():
 def test_no_end():
     grammar = Grammar.parse(["NT_1 x ### NT_1 X"])
     with pytest.raises(
-        ExhaustedError, match=r"0 of its 1 rules have no nonterminals, .*; lower drawing\.depth\.least, or give"
+        ExhaustedError, match=r"\(rules without nonterminals, .*: 0 of 1\): lower drawing\.depth\.least, or give"
     ):
         Sampler(grammar, Depth())
     with pytest.raises(ExhaustedError, match="sample 7: none of 1,000 attempts"):
@@ -151,18 +151,16 @@ def test_no_end():
 
 def test_no_well_formed_target_has_an_end():
     targets = TargetGrammar.parse(["ROOT => ##PART b A", "PART => ##PART b A", "PART => C"])
-    with pytest.raises(ExhaustedError, match="1 of its 2 rules have no nonterminals"):
+    with pytest.raises(ExhaustedError, match=r"1 of 2\): "):
         Sampler(Grammar.parse(["NT_1 x ### NT_1 b A", "a ### A"]), Depth(), targets=targets)
-    with pytest.raises(ExhaustedError, match=r"no derivation with 0 to about 5 levels: .*; give more examples"):
+    with pytest.raises(ExhaustedError, match=r"no derivation with 0 to about 5 levels .*: give more examples"):
         Sampler(Grammar.parse(["a ### A"]), Depth(0, 5), targets=targets)
 
 
 def test_what_cannot_be_deep_enough():
     flat = Grammar.parse(["a ### A"])
     assert sources(Sampler(flat, Depth(0, 5)).sample(2)) == {"a": 2}
-    with pytest.raises(
-        ExhaustedError, match="nothing to recombine: each of the 1 rules of the grammar is a whole example"
-    ):
+    with pytest.raises(ExhaustedError, match="nothing to recombine: every rule of the grammar is a whole example"):
         Sampler(flat, Depth(1, 5))
     grammar = Grammar.parse(["f NT_1 ### f NT_1", "a ### A"])
     targets = TargetGrammar.parse(["ROOT => f ##PART", "PART => f ##END", "END => A"])

@@ -215,7 +215,7 @@ def test_commands(tmp_path):
     only = compgen("train", "csl", tmp_path / "one.tsv", "--uniform", "-o", tmp_path / "one.grammar")
     assert (
         only.returncode == 0
-        and "the grammar can parse, but cannot be sampled: nothing to recombine: each of the 1 rules of the grammar"
+        and "the grammar can parse, but cannot be sampled: nothing to recombine: every rule of the grammar"
         in only.stderr
     )
     refused = compgen("train", "csl", data, "--uniform", "--set", "training.steps=3", "-o", model)
