@@ -80,6 +80,8 @@ def beam_over(
         max_length: of an output, the end symbol included. Where nothing ends by then, the best live one counts.
         fed: see `first_state`.
     """
+    if not len(memory_tokens):  # ONNX Runtime would end the process
+        return []
     found = _search(Recurrent(backend), opening(backend, memory_tokens, 0, fed), width, max_length, 1)
     return [best for (best,) in found]
 

@@ -124,4 +124,6 @@ def test_a_beam_has_a_width():
     with pytest.raises(UserError, match="beam width 0"):
         beam(Recurrent(GARDEN_PATH), [[5]], 0, 4)
     assert beam(Recurrent(GARDEN_PATH), [], 2, 4) == []
+    nobody = None  # ONNX Runtime, asked for no rows, would end the process
+    assert beam_over(nobody, np.zeros((0, 1, 3), np.int64), 2, 4) == []
     assert greedy(Recurrent(GARDEN_PATH), [], 4) == []
