@@ -23,6 +23,7 @@ GAP = "~"  # stands in an affix for each stretch of the stem
 PAIRS = (("stem", "form affix"), ("stem", "tags"), ("stem", "lemma affix"))
 SIZES = (0, 128, 512, 2048, 10_000)  # of augmented data: none, and some of the paper's
 PERMUTATIONS = 20
+SEED = 0  # of the permutations; any number does
 SATURATED = 0.95
 HARMONY = {"turkish": ("eiöüî", "aıouâû"), "finnish": ("äöy", "aou")}  # front and back vowels
 
@@ -91,7 +92,7 @@ class Dependence:
     adjusted: float | None
 
 
-def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> Dependence:
+def dependence(first: Sequence[str], second: Sequence[str]) -> Dependence:
     """Estimate the dependence of two variables observed together (proposition 1), with PERMUTATIONS permutations.
 
     The plug-in estimate is far too high unless observations are many more than values: 100 different stems in 100
@@ -102,7 +103,7 @@ def dependence(first: Sequence[str], second: Sequence[str], seed: int = 0) -> De
     one, other = (np.unique(values, return_inverse=True)[1] for values in (first, second))
     entropies, size = [_entropy(one), _entropy(other)], len(other)
     bits = max(0.0, sum(entropies) - _entropy(one * size + other))
-    random = stream(Purpose.PERMUTATIONS, seed)
+    random = stream(Purpose.PERMUTATIONS, SEED)
     permuted = [_entropy(one * size + random.permutation(other)) for _ in range(PERMUTATIONS)]
     chance = max(0.0, sum(entropies) - float(np.mean(permuted)))
     room = min(entropies) - chance
