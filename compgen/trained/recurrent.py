@@ -12,7 +12,7 @@ from compgen.data.vocabulary import EOS_ID, SPARES, Vocabulary
 from compgen.errors import UserError
 from compgen.files import sha256
 from compgen.processors import processors
-from compgen.runtime.backend import Backend, Loop
+from compgen.runtime.backend import Backend, Loop, check_numbers, check_tokens
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import Golden, GoldenStream
 from compgen.runtime.manifest import SCRIPT
@@ -209,7 +209,7 @@ def _by_loop(bundle: Bundle, provider: str) -> Runner:
 
     loop, length, pool = OnnxLoop(bundle, provider=provider), bundle.manifest.max_length, bundle.pool
     if pool is None:
-        return partial(_loop_answers, loop, length)
+        return partial(_loop_answers, loop, length, len(bundle.vocabulary))
 
     def run(stream: GoldenStream, start: int, stop: int, heat: tuple[float, float]) -> Iterable[Draw]:
         span = {"seed": stream.seed, "start": start, "stop": stop}
@@ -218,10 +218,12 @@ def _by_loop(bundle: Bundle, provider: str) -> Runner:
     return drawn(run)
 
 
-def _loop_answers(loop: Loop, length: int, golden: Golden) -> list[Draw]:
+def _loop_answers(loop: Loop, length: int, vocabulary: int, golden: Golden) -> list[Draw]:
     sources = as_sources([answer.source for answer in golden.answers])[:, None]  # (B, 1, T)
     nothing = np.zeros((length, len(sources)), dtype=loop.dtype)
     tokens, log_probs = loop.sample(sources, nothing, np.zeros(2, dtype=loop.dtype))  # (L, B), (B)
+    check_tokens(loop.name, tokens, vocabulary)
+    check_numbers(loop.name, log_probs)
     found = []
     for number, (row, score) in enumerate(zip(tokens.T.tolist(), log_probs.tolist(), strict=True)):
         finished = EOS_ID in row

@@ -24,7 +24,7 @@ from compgen.models.backend import TorchBackend
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
 from compgen.runtime.manifest import GOLDEN
-from compgen.runtime.onnx_backend import OnnxBackend
+from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.sampling.batching import draws
 from compgen.trained import verification
 from compgen.trained.verification import (
@@ -142,6 +142,18 @@ def test_every_export_has_golden_draws_that_all_runtimes_give(kind, changes):
     assert {"onnx step, cpu", "onnx loop, cpu"} <= set(rows)
     assert ("torchscript" in rows) == (not changes) == ("TorchScript: the bundle has none" not in notes)
     assert all(row.passed for row in rows.values()), rows
+
+
+def test_answers_of_a_loop_without_a_probability_are_found(monkeypatch):
+    true = OnnxLoop.sample
+
+    def sample(self, *given):
+        tokens, log_probs = true(self, *given)
+        return tokens, np.where(np.arange(len(log_probs)) == 7, np.nan, log_probs)
+
+    monkeypatch.setattr(OnnxLoop, "sample", sample)
+    row = rows_of(exported("predictor"))[0]["onnx loop, cpu"]
+    assert not row.passed and row.problem.endswith("the network gives a probability that is no number"), row
 
 
 def test_an_int8_bundle_is_verified_too(tmp_path):
