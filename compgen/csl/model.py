@@ -19,9 +19,11 @@ from compgen.csl.forests import Forests, forests
 from compgen.csl.options import Training
 from compgen.csl.rules import Grammar, Rule
 from compgen.csl.weights import Scores, slots
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 from compgen.models.adam import Adam
 from compgen.models.seeding import torch_stream
+
+RISE = 1.0  # of the loss, in nats per example: more is divergence, less may be the noise of a few steps
 
 
 def learn(
@@ -40,6 +42,7 @@ def learn(
 
     Raises:
         DataError: the grammar derives no example.
+        UserError: learning makes the examples less probable, as the rate is too high.
     """
     found = forests(grammar, examples, training.unit_limit)
     inside = Inside(grammar, found)
@@ -53,6 +56,11 @@ def learn(
         tables = [(0.05 * torch.randn(shape, generator=generator)).requires_grad_() for shape in shapes]
         starts.append((tables, _descend(inside, tables, training, number * training.steps, watch)))
     tables, losses = min(starts, key=lambda start: start[1][-1:])
+    if losses and not losses[-1] <= losses[0] + RISE:
+        raise UserError(
+            f"training.rate {training.rate:g}: the loss rose from {losses[0]:.2f} to {losses[-1]:.2f} nats per example, "
+            "expected it to fall: lower training.rate"
+        )
     learned, rules = (table.detach().double().numpy() for table in tables)
     return Scores(learned, rules), losses
 

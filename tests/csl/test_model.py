@@ -164,8 +164,10 @@ def test_learning_outlasts_probabilities_that_come_to_nothing():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     encode = grammar.alphabet.encode
     examples = [Rule(encode(["walk"]), encode(["W"])), Rule(encode(["run", "twice"]), encode(["R", "R"]))]
-    scores, losses = learn(grammar, examples, Training(2, 50.0, 30))
-    assert np.isfinite([*losses, *scores.slots.ravel(), *scores.rules.ravel()]).all()
+    losses: list[float] = []
+    with pytest.raises(UserError, match=r"training.rate 50: the loss rose from 2.70 to .*: lower training.rate"):
+        learn(grammar, examples, Training(2, 50.0, 30), watch=lambda _, loss: losses.append(loss))
+    assert len(losses) == 30 and np.isfinite(losses).all()
 
 
 def test_what_cannot_be_learned_or_parsed():
