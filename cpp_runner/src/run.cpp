@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <unordered_map>
@@ -50,6 +51,7 @@ class Progress {
 // What came of drawing.
 struct End {
   std::int64_t written = 0;
+  std::int64_t alone = 0;  // after a vote, samples whose source was drawn only once
   double seconds = 0;
   bool interrupted = false;
   std::string exhausted;  // why there are no more, though there are some
@@ -165,6 +167,7 @@ class Run {
     }
     if (choosing) kept = options_.choice.of(std::move(kept), options_.filter, training_);
     for (const auto& one : kept) output.line(line(one));  // without a choice all are written, and none is here
+    end.alone = std::count_if(kept.begin(), kept.end(), [](const auto& one) { return one.votes && one.votes->second == 1; });
     end.written = choosing ? static_cast<std::int64_t>(kept.size()) : filter_.counts.kept;
     if (end.written == 0 && end.interrupted) {
       std::cerr << "interrupted; none kept\n";
@@ -241,9 +244,15 @@ class Run {
   int report(const End& end) const {
     const Counts& counts = filter_.counts;
     std::cerr << counts.text();
-    if (options_.choice.made()) std::cerr << "; " << end.written << " chosen";
+    if (options_.choice.made()) std::cerr << "; " << with_commas(end.written) << " chosen";
     std::cerr << " (" << static_cast<std::int64_t>(static_cast<double>(counts.drawn) / end.seconds) << " draws/s, "
               << options_.sampling.workers << " threads, " << end.seconds << " s)\n";
+    if (2 * end.alone > end.written) {
+      std::cerr << "warning: " << with_commas(end.alone) << " of " << with_commas(end.written)
+                << " sources were drawn once, so that nothing voted against their targets: make more "
+                << (options_.draws ? "--draws" : "draws (--draws in place of -n)")
+                << ", or ask for clear votes (--margin 3)\n";
+    }
     if (is_wasteful(counts)) {
       std::cerr << "few draws were kept: --prototypes rare draws only where a prototype is rare, which wastes far fewer\n";
     }

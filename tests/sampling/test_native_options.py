@@ -95,6 +95,13 @@ def test_values_that_cannot_be_are_told_in_the_same_words(name, written):
     assert done.stderr.removeprefix("error: ").strip() in said
 
 
+@pytest.mark.parametrize("end", ["-n", "--draws"])
+def test_votes_that_nothing_voted_against_are_told_in_the_same_words(end):
+    words = [exported(), end, "20", "--vote", "--temperature", "1"]
+    told = [re.findall("warning: .*", by.stderr) for by in (run(*words), compgen("sample", *words))]
+    assert told[0] == told[1] and len(told[0]) == 1 and "sources were drawn once" in told[0][0]
+
+
 def test_ngrams_may_be_longer_than_any_sample():
     words = [exported(), "--draws", "60", "--filter", "rare", "--ngram", "1001"]
     assert run(*words).stderr.removeprefix("error: ") == compgen("sample", *words).stderr.removeprefix("cgen: ")
