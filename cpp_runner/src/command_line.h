@@ -42,6 +42,17 @@ inline void tell(const char* what) noexcept {
   }
 }
 
+// What is wrong with words that are neither options nor their values, as Python says it: of the first option, if one is.
+inline std::string wrong_words(const std::vector<std::string>& words) {
+  std::string all;
+  for (const auto& word : words) {
+    if (word.rfind("--", 0) == 0) return "No such option: " + word.substr(0, word.find('='));
+    if (word.size() > 1 && word[0] == '-') return "No such option: " + word.substr(0, 2);
+    all += (all.empty() ? "" : " ") + word;
+  }
+  return "Got unexpected extra argument(s) (" + all + ")";
+}
+
 // Reads a command line; the exit code if there is no more to do, as after --help. Throws UserError.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   std::vector<CLI::Option*> once;
@@ -58,6 +69,8 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return std::nullopt;
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
+  } catch (const CLI::ExtrasError&) {
+    throw UserError(wrong_words(app.remaining()) + "; --help lists the options");
   } catch (const CLI::ParseError& error) {
     throw UserError(std::string(error.what()) + "; --help lists the options");
   }
