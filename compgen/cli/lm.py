@@ -257,8 +257,8 @@ class AugmentOptions(BaseModel):
     def runs(self) -> list[int]:
         """The numbers in --seeds."""
         numbers = _numbers(self.seeds)
-        if not numbers or len({*numbers}) < len(numbers):
-            raise UserError(f"--seeds {self.seeds}: expected different numbers between commas")
+        if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= 2**64:
+            raise UserError(f"--seeds {self.seeds}: expected different numbers between commas, less than 2^64")
         return numbers
 
     def chosen(self) -> "Scheme":
@@ -301,7 +301,6 @@ def augment(
     scheme, seeds, out = options.chosen(), options.runs(), options.out
     for path in (out / "report.json", *outputs(out, scheme, seeds)):
         check_apart(path, data, options.validation, options.test, *options.partners)
-    check_writable(out / "report.json")
     estimation = Estimation(options.order, fallback=options.fallback)
     texts = (options.validation, options.test)
     dataset = load(data)

@@ -124,7 +124,7 @@ def experiment(
     """
     need_scipy()
     if not all(0 <= seed < 2**64 for seed in seeds):
-        raise UserError("expected seeds from 0, and less than 2^64")
+        raise UserError(f"seeds {list(seeds)}: expected whole numbers from 0 on, less than 2^64")
     for path in outputs(folder, scheme, seeds):
         check_apart(path, validation, test, *partners)
     if (training.frame["target"].list.len() > 0).any():

@@ -201,6 +201,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["interpolate", "base.bin", "base.bin", "--validation", "val.txt", "-o", "base.bin"], "it is read, too"),
         (["augment", "x.txt", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "1,1"], "different numbers"),
         (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "9" * 5000], "different numbers"),
+        (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", f"0,{2**64}"], f"{2**64}: expected"),
+        # Refused once the data are read: no folder is left of this, either.
+        (["augment", "train.txt", "--validation", "val.txt", "--test", "train.tsv", "-o", "d"], "train.tsv: no such file"),
         (["train", "train.txt", "-o", "x.bin", "--prune", "9" * 5000], "expected counts between commas"),
         (["augment", "val.txt", "--validation", "x", "--test", "./x", "-o", "d"], "fitted to the test"),
         (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),
@@ -221,4 +224,4 @@ def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkey
     done = compgen("lm", *words)
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ") and "Traceback" not in done.stderr
-    assert not any((folder / name).exists() for name in ("x.bin", "m.json", "t.parquet"))
+    assert not any((folder / name).exists() for name in ("x.bin", "m.json", "t.parquet", "d"))
