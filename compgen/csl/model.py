@@ -58,8 +58,8 @@ def learn(
     tables, losses = min(starts, key=lambda start: start[1][-1:])
     if losses and not losses[-1] <= losses[0] + RISE:
         raise UserError(
-            f"training.rate {training.rate:g}: the loss rose from {losses[0]:.2f} to {losses[-1]:.2f} nats per example, "
-            "expected it to fall: lower training.rate"
+            f"training.rate {training.rate:g}: the loss rose from {losses[0]:.2f} to {losses[-1]:.2f} nats per "
+            "example, expected it to fall: lower training.rate"
         )
     learned, rules = (table.detach().double().numpy() for table in tables)
     return Scores(learned, rules), losses

@@ -274,9 +274,19 @@ def training_size(dataset: Dataset, train: float | None, test: float | None) -> 
 
 
 def count_of(asked: float, dataset: Dataset) -> int:
-    """Return how many examples are asked for: a share of a dataset if it is below 1, else the number itself."""
+    """Return how many examples are asked for: a share of a dataset if it is below 1, else the number itself.
+
+    Raises:
+        DataError: no whole number, or a share that is none or all of two examples or more.
+    """
     if asked < 1:
-        return round(asked * len(dataset))
+        count, there = round(asked * len(dataset)), len(dataset)
+        if asked and there > 1 and count in (0, there):
+            raise DataError(
+                f"a share of {asked:g} is {count:,} of {there:,} examples, expected 1 or more, and not all: give "
+                "another share, or a number of examples"
+            )
+        return count
     if not float(asked).is_integer():
         raise DataError(f"found a size of {asked:g}, expected a whole number of examples, or a share below 1")
     return int(asked)

@@ -487,7 +487,9 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
     [
         (["split", "template", "one.tsv", "-o", "o.tsv"], "found one template"),
         (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "3"], "test 3: expected fewer than the 3 examples"),
-        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "0.01"], "found 3 examples, expected more than the 3"),
+        (["split", "random", "one.tsv", "-o", "o.tsv", "--test", "0.01"], "a share of 0.01 is 0 of 3 examples, "),
+        (["split", "mcd", "one.tsv", "-o", "o.tsv", "--train", "0.9"], "a share of 0.9 is 3 of 3 examples, "),
+        (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "0.1"], "a share of 0.1 is 0 of 3 examples, "),
         (
             ["split", "random", "one.tsv", "-o", "o.tsv", "--test", "1.5"],
             "found a size of 1.5, expected a whole number",

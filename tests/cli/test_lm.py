@@ -201,9 +201,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["interpolate", "base.bin", "base.bin", "--validation", "val.txt", "-o", "base.bin"], "it is read, too"),
         (["augment", "x.txt", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "1,1"], "different numbers"),
         (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", "9" * 5000], "different numbers"),
-        (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", f"0,{2**64}"], f"{2**64}: expected"),
+        (["augment", "x", "--validation", "x", "--test", "x", "-o", "d", "--seeds", f"0,{2**64}"], f"{2**64}: expect"),
         # Refused once the data are read: no folder is left of this, either.
-        (["augment", "train.txt", "--validation", "val.txt", "--test", "train.tsv", "-o", "d"], "train.tsv: no such file"),
+        (["augment", "train.txt", "--validation", "val.txt", "--test", "no.tsv", "-o", "d"], "no.tsv: no such file"),
         (["train", "train.txt", "-o", "x.bin", "--prune", "9" * 5000], "expected counts between commas"),
         (["augment", "val.txt", "--validation", "x", "--test", "./x", "-o", "d"], "fitted to the test"),
         (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),

@@ -97,9 +97,12 @@ def test_random_splits_leave_no_example_always_in_one_part():
 
 def test_numbers_below_one_are_shares():
     data = grouped([4] * 10)
-    assert [count_of(asked, data) for asked in (0, 0.25, 0.99, 1, 12.0)] == [0, 10, 40, 1, 12]
+    assert [count_of(asked, data) for asked in (0, 0.25, 0.98, 1, 12.0)] == [0, 10, 39, 1, 12]
     with pytest.raises(DataError, match=r"found a size of 1\.5, expected a whole number"):
         count_of(1.5, data)
+    for asked, found in ((0.01, 0), (0.99, 40)):
+        with pytest.raises(DataError, match=f"a share of {asked} is {found} of 40 examples, expected 1 or more"):
+            count_of(asked, data)
 
 
 def test_the_shortest_are_trained_on_and_of_equals_the_first():

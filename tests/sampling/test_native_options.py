@@ -119,7 +119,7 @@ def test_a_filter_takes_one_word_with_commas(tmp_path):
     assert json.loads((tmp_path / "out.jsonl.run.json").read_text())["filters"] == ["novel", "unique"]
 
 
-@pytest.mark.parametrize("words", ["--nothing", "more", "more still", "more -q --nothing", "--nothing=3 4", "--step some"])
+@pytest.mark.parametrize("words", ["--nothing", "more", "more still", "more -q --nothing", "--nothing=3 4", "--step x"])
 def test_words_that_are_no_options_are_one_line_and_that_of_python(words):
     done = run(exported(), *words.split())
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
