@@ -119,7 +119,7 @@ def evaluate(
         cgen evaluate seed0.pt seed1.pt seed2.pt test.tsv --together
     """
     from compgen.api import Generator, Predictor
-    from compgen.data.examples import Dataset
+    from compgen.data.examples import PREDICTED, Dataset
     from compgen.data.formats import write_dataset
     from compgen.evaluation.metrics import check_unit
     from compgen.trained.committee import Committee
@@ -153,7 +153,7 @@ def evaluate(
     try:
         if options.predictions is not None:  # of the last model: the only one, or all together
             written = zip((source for source, _ in examples), predicted, strict=True)
-            write_dataset(Dataset.from_pairs(written, "predicted"), options.predictions)
+            write_dataset(Dataset.from_pairs(written, PREDICTED), options.predictions)
     finally:  # scores took long to compute: they are printed even if the file cannot be written
         _print_scores(rows, compared, asked, options.as_json)
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from compgen.data.brackets import balanced
-from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
+from compgen.data.examples import COLUMNS, PREDICTED, SIDES, TRAIN, Dataset
 from compgen.data.named import SPLITS, TAGS, USUAL, plain, unnamed_forms
 from compgen.data.signs import JOINER
 from compgen.data.unimorph import BUNDLE, SOME_TAGS
@@ -156,14 +156,14 @@ def bars(rows: pl.DataFrame) -> Finding | None:
 
 
 def splits(rows: pl.DataFrame) -> Finding | None:
-    """Names of splits that look like targets, or without the one to learn from."""
+    """Names of splits that look like targets, or without the one to learn from, where not all are answers."""
     if unformed(rows):
         return None
     names = rows["split"].unique(maintain_order=True)
     spaced = names.str.strip_chars().str.contains(r"\s").sum()
     many = len(names) > max(20, rows.height / 20)
     odd = many or 2 * spaced > len(names) or ids(rows["source"], rows["split"])
-    if not odd and (TRAIN in names or rows.is_empty()):
+    if not odd and (TRAIN in names or names.is_in([PREDICTED]).all()):  # or there are no rows
         return None
     shown = ", ".join(names[:3].str.slice(0, 20).to_list()) + (f"... {len(names):,} in all" if len(names) > 3 else "")
     if not odd and names.str.contains(SPLITS).all():

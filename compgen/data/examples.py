@@ -24,6 +24,7 @@ TOKENS = pl.List(pl.String)
 SCHEMA = pl.Schema({"source": TOKENS, "target": TOKENS, "split": pl.String()})
 COLUMNS = tuple(SCHEMA)
 TRAIN = "train"
+PREDICTED = "predicted"  # the split of answers, which nothing learns from
 Side = tuple[str, ...]
 
 MOST_SPLITS = 6  # splits that are listed; further ones are counted

@@ -19,7 +19,7 @@ from pathlib import Path
 import polars as pl
 
 from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown
-from compgen.data.examples import Dataset
+from compgen.data.examples import PREDICTED, Dataset
 from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
@@ -222,7 +222,7 @@ def predictions(path: str, asked: Dataset) -> Dataset:
     targets = [line.split() for line in lines]
     if len(targets) != len(asked):
         raise DataError(f"{path}: found {len(targets):,} lines, expected {len(asked):,}, as many as examples")
-    return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), "predicted")
+    return Dataset.from_pairs(zip((source for source, _ in asked), targets, strict=True), PREDICTED)
 
 
 def _is_token(token: object) -> bool:

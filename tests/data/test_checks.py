@@ -25,6 +25,11 @@ def test_brackets_are_no_matter_where_most_rows_have_none_or_most_do_not_pair():
     assert checks.brackets(rows(*[("a", "b )")] * 9, ("a", "b ( )"))) is None
 
 
+def test_a_file_of_answers_needs_no_split_to_learn_from():
+    assert checks.splits(rows(("a", "b", "predicted"), ("c", "d", "predicted"))) is None
+    assert checks.splits(rows(("a", "b", "predicted"), ("c", "d", "mine"))).severity == "error"
+
+
 def test_a_tidy_table_has_no_findings():
     tidy = rows(*[(f"go to room {number}", f"MOVE room {number}") for number in range(30)])
     assert findings(tidy) == []
