@@ -8,7 +8,7 @@ from typing import Any
 
 from compgen import __version__
 from compgen.errors import UserError
-from compgen.files import check_writable, create, is_beside, lock, reading, remove
+from compgen.files import check_writable, create, is_beside, lock, reading, remove, writing
 
 SHOWN = 4  # differences from another run, at most
 
@@ -30,9 +30,10 @@ def claimed(
     Raises:
         UserError: the folder holds another run, or other files, or another run writes it.
     """
-    folder = path.parent
-    there, accepted = folder.exists(), []
-    new = _claim(path, what, digests, settings)
+    folder, accepted = path.parent, []
+    with writing(folder):
+        there = folder.exists()
+        new = _claim(path, what, digests, settings)
     with path.open("r+b") as stream:
         lock(stream, path)
         try:

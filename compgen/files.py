@@ -206,8 +206,13 @@ def check_writable(path: Path) -> None:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise UserError for a folder that the system cannot replace by another: the current one, or a mount point."""
-    if folder.is_dir() and (folder.is_mount() or folder.samefile(".")):
+    """Raise UserError for a folder that the system cannot replace by another: the current one, or a mount point.
+
+    Errors are also those of `writing`.
+    """
+    with writing(folder):
+        fixed = folder.is_dir() and (folder.is_mount() or folder.samefile("."))
+    if fixed:
         raise UserError(
             f"{folder}: the current folder or a mount point, which cannot be replaced as a whole: give the name of a "
             "new folder"

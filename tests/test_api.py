@@ -657,3 +657,28 @@ def test_signs_are_set_apart_and_put_back():
         assert compgen.signs(apart, "joined") == apart
     with pytest.raises(compgen.UserError, match="no form 'close' of signs: expected apart, marked or joined"):
         compgen.signs(glued, "close")
+
+
+def few():
+    return compgen.Dataset.from_pairs([(["a", "b"], ["A", "B"]), (["b", "c"], ["B", "C"]), (["c"], ["C"])])
+
+
+@pytest.mark.parametrize(
+    ("call", "done"),
+    [
+        (lambda out: compgen.load_dataset(out), "read"),
+        (lambda out: compgen.check(f"{out}.tsv"), "read"),
+        (lambda out: compgen.Generator.load(out), "read"),
+        (lambda out: compgen.export_bundle(out, "bundle"), "read"),
+        (lambda out: compgen.export_bundle("gone.pt", out), "written"),
+        (lambda out: compgen.write_dataset(few(), out), "written"),
+        (lambda out: compgen.train_generator(few(), "recombine_small", f"{out}.pt"), "written"),
+        (lambda out: compgen.train_predictor(few(), "seq2seq_small", f"{out[:240]}.pt"), "written"),
+        (lambda out: compgen.Csl(uniform=True).fit(few()).save(f"{out}.grammar"), "written"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_an_error_before_any_work(tmp_path, monkeypatch, call, done):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(compgen.UserError, match=f"cannot be {done}: File name too long"):
+        call("x" * 300)
+    assert not [*tmp_path.iterdir()]

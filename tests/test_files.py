@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from compgen.claim import claimed
 from compgen.errors import UserError
 from compgen.files import atomic_path, check_apart, check_writable, create, open_text, writing
 from compgen.geca.tables import read_again
@@ -170,6 +171,10 @@ def test_a_name_that_no_file_can_have_is_said(tmp_path):
         check_writable(path)
     with pytest.raises(UserError, match="cannot be written: File name too long"):
         write(path, "")
+    with pytest.raises(UserError, match="cannot be written: File name too long"), atomic_path(path, directory=True):
+        pass
+    with pytest.raises(UserError, match="cannot be written: File name too long"), claimed(path / "x", "run", {}, {}):
+        pass
 
 
 def test_a_folder_is_not_written_into(tmp_path):

@@ -15,6 +15,7 @@ from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import DataError, Remark, UserError
+from compgen.files import reading
 
 
 class Known(NamedTuple):
@@ -199,9 +200,11 @@ def load(
     if not spec.strip():
         raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
     name, _, split = spec.partition("/")
-    if format is None and not Path(spec.removesuffix(".gz")).suffix and Path(spec).is_file():
+    with reading(Path(spec)):
+        there, file = Path(spec).exists(), Path(spec).is_file()
+    if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
         format = "unimorph"
-    if spec == "-" or Path(spec).exists() or not _may_be_name(spec):
+    if spec == "-" or there or not _may_be_name(spec):
         dataset = read_dataset(spec, format, answers, columns, content, blanks)
         if remark := checks.worst(dataset):
             warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)

@@ -18,7 +18,7 @@ import polars as pl
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path, check_replaceable, sha256
+from compgen.files import atomic_path, check_replaceable, sha256, writing
 
 CARD = "README.md"
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
@@ -28,14 +28,15 @@ _MADE_BY = "tags:\n- compgen\n"
 def is_folder(path: str | Path) -> bool:
     """Whether a path to write to stands for a folder: it is one, or has no suffix and is no file."""
     path = Path(path)
-    return path.is_dir() or (not path.suffix and not path.exists())
+    with writing(path):
+        return path.is_dir() or (not path.suffix and not path.exists())
 
 
 def check_folder(folder: Path) -> None:
     """Raise UserError for a folder that cannot be replaced, or that holds anything but a dataset written here."""
+    check_replaceable(folder)
     if not folder.exists():
         return
-    check_replaceable(folder)
     found = {path.name for path in folder.iterdir()}
     card = folder / CARD
     ours = card.is_file() and _MADE_BY in card.read_text(encoding="utf-8", errors="replace")

@@ -22,6 +22,7 @@ from compgen.data.named import ALONE, BESIDE, PARTS, TAGS, USUAL, Columns, looks
 from compgen.data.records import separator
 from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
+from compgen.files import reading
 
 Line = TypeVar("Line")
 
@@ -56,7 +57,9 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         DataError: there is no such file, or no line of it can be understood.
     """
     path = Path(spec)
-    if content is None and not path.is_file():
+    with reading(path):
+        file = path.is_file()
+    if content is None and not file:
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
     format = guess(content, columns) if content is not None else _named_format(spec)
     if format == "parquet" or (format == "unimorph" and columns.given):

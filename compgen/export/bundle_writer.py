@@ -9,7 +9,7 @@ from compgen.errors import BundleError, UserError
 from compgen.export.assemble import seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches
-from compgen.files import atomic_path
+from compgen.files import atomic_path, reading, writing
 from compgen.runtime.bundle import resolve
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, strict_json
 from compgen.trained.architectures import read_saved
@@ -57,7 +57,8 @@ def export(
     """
     batches = at_batches() if batches is None else batches
     _require_counts(batches)
-    _require_no_bundle(checkpoint_path)
+    with reading(checkpoint_path):
+        _require_no_bundle(checkpoint_path)
     _require_replaceable(out)
     entry, _, saved = read_saved(checkpoint_path)
     if entry.exporter is None:
@@ -93,7 +94,9 @@ def _require_no_bundle(path: Path) -> None:
 
 def _require_replaceable(out: Path) -> None:
     """Exporting replaces a bundle, and must not delete anything else: another's folder, or what was put into ours."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    with writing(out):
+        free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    if free:
         return
     try:
         manifest = dict(strict_json((out / MANIFEST).read_bytes()))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
-from compgen.files import sha256
+from compgen.files import reading, sha256, writing
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -198,8 +198,10 @@ def open_model(path: Path, ability: str, runtime: Runtime, identity: str | None 
             message says why.
     """
     _check_runtime(path, runtime)
-    if is_saved(path):
-        if not path.exists():
+    with reading(path):
+        by_training, there = is_saved(path), path.exists()
+    if by_training:
+        if not there:
             raise UserError(f"{path}: no such file")
         identify = partial(_identity, path.absolute(), _state(path))
         entry, kind, saved = read_saved(path)
@@ -270,7 +272,9 @@ def is_saved(path: Path) -> bool:
 
 def require_name(out: Path) -> None:
     """Raise UserError, before any work, if a checkpoint cannot be written to `out`."""
-    if out.is_dir() or out.suffix != ".pt":
+    with writing(out):
+        folder = out.is_dir()
+    if folder or out.suffix != ".pt":
         raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
-from compgen.files import lock, writing
+from compgen.files import check_writable, lock, writing
 from compgen.interrupts import interruptible
 from compgen.models.adam import Adam
 from compgen.models.products import precision
@@ -344,8 +344,8 @@ class _Run:
 
         A log without a line, of a training that could not begin, does not stay.
         """
+        check_writable(self.partial)  # now, not when it is first saved
         with writing(self.log):
-            self.log.parent.mkdir(parents=True, exist_ok=True)
             stream = self.log.open("ab")
         with stream:
             lock(stream, self.log)

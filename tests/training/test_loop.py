@@ -272,7 +272,7 @@ def test_augmented_examples_that_are_held_out_watch_training_and_are_not_trained
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"p\.pt\.log\.jsonl: cannot be written"):
+    with pytest.raises(UserError, match=r"p\.pt\.partial: cannot be written"):
         train_generator(toy(), generator_config(), tmp_path / "file" / "p.pt", quiet=True)
 
 
