@@ -124,6 +124,7 @@ def _call() -> int | None:
     streams.prepare()
     try:
         if COMPLETE in os.environ:
+            os.environ["COLUMNS"] = "10000"  # a shell reads one line for each word, however long its description is
             import_module("typer.completion").completion_init()
         code: int | None = app(prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
