@@ -17,22 +17,22 @@ namespace {
 constexpr double BANNED = -1e9;  // the logit of a token that may not come
 constexpr double LEAST = 1e-20;  // added to probabilities, so that they have logarithms
 
-// What a thread needs between one line of the step and the next.
+// Intermediate results of a step; each thread has its own.
 template <class Real>
 struct Scratch {
   Operand<Real> operand;
   Aligned<Real> gates, queries, contexts, weights, peaks, logits;
 };
 
-// Symbols as in compgen/models: H hidden, F output fed back (S, its part of the state: F or 0), n memories, A attention,
-// K position clip, V vocabulary, T tokens of a memory with its padding.
+// Symbols as in compgen/models: H hidden, F output (S, how much of it is fed back: F or 0), n memories, A attention, K
+// clip of relative positions, V vocabulary, T tokens of a memory with its padding.
 template <class Real>
 struct OwnStep final : Step<Real> {
   std::int64_t h, f, s, n, a, clip, v;
   bool tanh, copying;
   Aligned<Real> token_gates, token_queries;          // (V, 4H), (V, nA)
   Factor<Real> state_gates, state_queries;           // (S + H, 4H), (S + H, nA)
-  Aligned<Real> position_keys, position_values;      // (n, 2K + 1, A)
+  Aligned<Real> position_keys, position_values;      // (n, 2K + 1, A); zeros if K is 0
   Factor<Real> combine, project;                     // (H + nA, F), (F, V)
   Aligned<Real> combine_bias, project_bias;          // (F), (V)
 
@@ -59,12 +59,14 @@ struct OwnStep final : Step<Real> {
     if (n == 0) return;
     token_queries = file.reals<Real>("token_queries", {v, n * a});
     state_queries = factor("state_queries", s + h, n * a);
-    const std::int64_t positions = 2 * clip + 1;  // without positions, one that adds nothing
-    position_keys.resize(static_cast<std::size_t>(n * positions * a));
-    position_values = position_keys;
-    if (clip == 0) return;
+    const std::int64_t positions = 2 * clip + 1;
+    if (clip == 0) {
+      position_keys.resize(static_cast<std::size_t>(n * a)), position_values = position_keys;
+      return;
+    }
     position_values = file.reals<Real>("position_values", {n, positions, a});
     const auto keys = file.reals<Real>("position_keys", {n, a, positions});
+    position_keys.resize(keys.size());
     for (std::int64_t row = 0; row < n * positions; ++row) {
       const std::int64_t from = row / positions * a * positions + row % positions;
       for (std::int64_t k = 0; k < a; ++k) {
@@ -97,7 +99,7 @@ struct OwnStep final : Step<Real> {
     for (std::int64_t row = 0; row < rows; ++row) write(batch, scratch, row);
   }
 
-  // Room for so many numbers in whole registers.
+  // A count of numbers, rounded up to whole registers.
   static std::int64_t registers(std::int64_t count) { return rounded_up(count, LANES<Real>); }
 
   // The state [fed, hidden] times a matrix.
@@ -119,7 +121,8 @@ struct OwnStep final : Step<Real> {
       const Real* const cell = batch.cell.data() + row * h;
       Real* const next_cell = batch.next_cell.data() + row * h;
       Real* const next_hidden = batch.next_hidden.data() + row * h;
-      // One division for each number, and two loops: a processor waits less for many short ways than for few long ones.
+      // One division for each number. Two loops rather than one, since a processor overlaps more short chains of
+      // operations than long ones.
 #pragma GCC ivdep
       for (std::int64_t k = 0; k < h; ++k) {  // forget * cell + enter * candidate
         const auto enter = sigmoid_quotient(gates[k] + read[k]), forget = sigmoid_quotient(gates[h + k] + read[h + k]);
@@ -136,12 +139,13 @@ struct OwnStep final : Step<Real> {
     }
   }
 
-  // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA), and for the copies weights
-  // (B, n, T in whole registers) and peaks (B, n): the exponential of a score is its weight times that of the peak.
+  // Attention with relative positions (compgen/models/attention.py). Leaves contexts (B, nA), and for copying the
+  // weights (B, n, T in whole registers) and peaks (B, n) of the scores: exp(score) = weight * exp(peak).
   void attend(const Batch<Real>& batch, Scratch<Real>& scratch) const {
     const std::int64_t rows = batch.rows;
     Real* const queries = room(scratch.queries, rows * n * a);
-    room(scratch.contexts, rows * n * a), room(scratch.weights, rows * n * registers(batch.width)), room(scratch.peaks, rows * n);
+    room(scratch.contexts, rows * n * a), room(scratch.peaks, rows * n);
+    room(scratch.weights, rows * n * registers(batch.width));
     multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
@@ -161,13 +165,13 @@ struct OwnStep final : Step<Real> {
     const std::int64_t memory = row * n + slot, first = memory * batch.width;
     const std::int64_t length = length_of(batch.memory_tokens.data() + first, batch.width);
     const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
-    // Where the row of a token's position is in the arrays of positions.
+    // Where the vector of a token's position, relative to that which is written, begins in the arrays of positions.
     const auto position = [&](std::int64_t j) {
       return (slot * (2 * clip + 1) + std::clamp(j - step, -clip, clip) + clip) * a;
     };
     const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
-    // Keys and values of all rows are more than the caches hold, so those of the next row are asked for early; where
-    // registers have 64 bytes, this was measured to take longer than it saves.
+    // Keys and values of all rows are more than the caches hold, so those of the next row are prefetched; with 64-byte
+    // registers, this was measured to take longer than it saves.
     [[maybe_unused]] const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
     const Real* const query = scratch.queries.data() + memory * a;
     const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
@@ -236,7 +240,7 @@ struct OwnStep final : Step<Real> {
     draw(batch, row, log_probs, words);
   }
 
-  // `weights` is room for the distribution (V) that is drawn from, in whole registers.
+  // Draws the next token. `weights` is memory for the distribution (V), in whole registers.
   void draw(Batch<Real>& batch, std::int64_t row, const Real* log_probs, Real* weights) const {
     const auto at = static_cast<std::size_t>(row);
     const std::int64_t position = batch.position[at];

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import resource
 import subprocess
 
 import numpy as np
@@ -63,10 +64,11 @@ def ids(folder, some):
     return [[numbers[token] for token in source] for source in some]
 
 
-def run(folder, some, *words):
+def run(folder, some, *words, **how):
     text = "".join(" ".join(source) + "\n" for source in some)
     command = [native.runner(), folder, "--input", "-", *map(str, words)]
-    return subprocess.run(command, input=text, capture_output=True, text=True, env=native.environment(), check=False)
+    how = {"input": text, "capture_output": True, "text": True, "env": native.environment(), "check": False} | how
+    return subprocess.run(command, **how)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 500])
@@ -320,6 +322,28 @@ def test_weights_of_other_sizes_are_refused_by_both(tmp_path, transformers, chan
         Predictor.load(tmp_path, provider="cpu")
     done = run(tmp_path, [["a", "b"]], "--step", step)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and str(tmp_path) in done.stderr, done.stderr
+
+
+def test_sizes_that_weights_do_not_have_take_no_memory(tmp_path):
+    """A manifest speaks of 4 GB of relative positions, and the file of weights has none of them."""
+    copied(exported("predictor", initial="encoder"), tmp_path)
+    size = 8192
+
+    def widen(arrays):
+        for name in ("token_queries", "state_queries"):
+            arrays[name] = np.repeat(arrays[name][:, :1], size, axis=1)
+        arrays["combine"] = np.repeat(arrays["combine"][:1], len(arrays["combine"]) - 5 + size, axis=0)
+
+    def widen_too(content):
+        content["config"]["network"]["positions"] = 65536
+        for tensor in content["graphs"]["encoder.onnx"]["outputs"][:2]:
+            tensor["shape"][-1] = size
+
+    weights(widen)(tmp_path)
+    edit(tmp_path, widen_too)
+    done = run(tmp_path, [["a"]], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)))
+    expected = f"position_values: expected float32 of 1 x 131073 x {size}"
+    assert done.stderr == f"error: {tmp_path / 'step.safetensors'}: {expected}\n"
 
 
 def copied(bundle, folder):
