@@ -1,18 +1,17 @@
-// Matrix products of a batch with weights that stay the same: weights are copied once and for all into the order in which the
-// innermost loop reads them, rows of the batch are read where they lie.
+// Matrix products of a batch with weights that stay the same: weights are copied once and for all into the order in
+// which the innermost loop reads them, rows of the batch are read where they lie.
 //
 // The loop holds a tile of ROWS x COLUMNS sums in the processor's registers, and adds to it a column of the left factor
-// times a row of the right one. COLUMNS is two or three vector registers; ROWS is what the rest of the registers allow. The
-// inner dimension goes in stretches of DEPTH, so that a stretch of the whole batch stays in the second-level cache. While
-// a panel of weights is multiplied, the next one is asked for, piece by piece: all weights are more than that cache holds.
+// times a row of the right one. COLUMNS is two or three vector registers; ROWS is what the rest of the registers allow.
+// The inner dimension is split into stretches of DEPTH, so that a stretch of the whole batch stays in the second-level
+// cache. While a panel of weights is multiplied, the next one is prefetched, piece by piece: all weights together are
+// more than that cache holds.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
-#include <vector>
 
 #include "aligned.h"
 
@@ -21,8 +20,9 @@
 namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t REGISTER = VECTOR_BYTES;
-// A tile of ROWS x VECTORS registers reads ROWS + VECTORS times for each column of the left factor. With 64-byte registers
-// reads are what is waited for: 9 x 3, with 12 reads for 27 products, is a sixth faster than 12 x 2, with 14 for 24.
+// A tile of ROWS x VECTORS registers takes ROWS + VECTORS reads for each column of the left factor. With 64-byte
+// registers reads are the bottleneck: 9 x 3, with 12 reads for 27 products, is a sixth faster than 12 x 2, with 14 for
+// 24.
 #if VECTOR_BYTES == 64
 constexpr std::int64_t ROWS = 9, VECTORS = 3;  // 27 of 32 registers are sums
 #elif defined(__aarch64__)
@@ -47,18 +47,19 @@ struct Register {
   typedef Real Vector __attribute__((vector_size(REGISTER), aligned(alignof(Real)), may_alias));
 };
 
-// At least so many numbers, kept from one use to the next.
+// Memory for at least `size` numbers, which an array keeps from one use to the next; what it holds is not defined.
 template <class T>
 T* room(Aligned<T>& array, std::int64_t size) {
   if (static_cast<std::int64_t>(array.size()) < size) array.resize(static_cast<std::size_t>(size));
   return array.data();
 }
 
-// The left factor (M, K): the columns of one matrix, or of two side by side. It is read in the product, not copied.
+// The left factor (M, K): the columns of one matrix, or of two side by side. They are not copied: the product reads
+// them, and they must stay until then.
 template <class Real>
 class Left {
  public:
-  // Some columns, in rows that are `stride` apart.
+  // Some columns of all rows, which are `stride` apart.
   struct Part {
     const Real* numbers;
     std::int64_t width, stride;
@@ -66,18 +67,18 @@ class Left {
 
   void shape(std::int64_t rows, std::int64_t depth) { rows_ = rows, depth_ = depth, parts_ = {}; }
 
-  // Sets columns first .. first + width - 1: from the first on, or up to the last.
+  // Sets columns first .. first + width - 1. One call sets all K; or one sets those from 0 on, and another the rest.
   void put(std::int64_t first, const Real* from, std::int64_t width, std::int64_t stride) {
     parts_[first > 0] = {from, width, stride};
   }
 
   std::int64_t rows() const { return rows_; }
 
-  // What holds the columns begin .. end - 1.
+  // The columns begin .. end - 1; a part that has none of them is empty.
   std::array<Part, 2> between(std::int64_t begin, std::int64_t end) const {
     const auto cut = [&](const Part& part, std::int64_t start) -> Part {
-      const std::int64_t from = std::max(begin - start, std::int64_t{0}), to = std::min(end - start, part.width);
-      return {part.numbers + from, std::max(to - from, std::int64_t{0}), part.stride};
+      const auto within = [&](std::int64_t column) { return std::clamp<std::int64_t>(column - start, 0, part.width); };
+      return {part.numbers + within(begin), within(end) - within(begin), part.stride};
     };
     return {cut(parts_[0], 0), cut(parts_[1], depth_ - parts_[1].width)};
   }
@@ -124,12 +125,13 @@ class Right {
     }
   }
 
-  // Writes the product to a matrix whose rows are `stride` apart, or adds it; it must not be what the left factor is read
-  // from. Each row begins with `bias`, if there is one: numbers of whole registers.
+  // Writes the product (M, N) to a matrix whose rows are `stride` apart, or adds it. That must not overlap what the
+  // left factor is read from. `bias` (N), if there is one, is added to each row; its last register is read as a whole.
   void product(const Left<Real>& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
-    const std::int64_t strips = (left.rows() + ROWS - 1) / ROWS, pace = (COLUMNS<Real> + strips - 1) / strips;
-    for (std::int64_t k = 0; k < depth_; k += DEPTH) {
+    const std::int64_t strips = std::max<std::int64_t>(1, (left.rows() + ROWS - 1) / ROWS);
+    const std::int64_t pace = (COLUMNS<Real> + strips - 1) / strips;
+    for (std::int64_t k = 0; k == 0 || k < depth_; k += DEPTH) {  // a product of depth 0 is written, too
       const std::int64_t depth = std::min(DEPTH, depth_ - k);
       const auto parts = left.between(k, k + depth);
       for (std::int64_t number = 0; number < panels(); ++number) {
@@ -166,8 +168,8 @@ class Right {
     return stretch * rounded_up(columns_, LANES<Real>) + panel.first * depth + (k - stretch) * panel.width;
   }
 
-  // The product of a strip, rows first .. first + rows - 1, with a panel. Meanwhile `ahead` is asked for, `pace` numbers for
-  // each column of the left factor; asking behind the end does no harm.
+  // The product of a strip, rows first .. first + rows - 1, with a panel. Meanwhile `ahead` is prefetched, `pace`
+  // numbers for each column of the left factor; prefetching beyond the end of an array is harmless.
   struct Tile {
     const std::array<typename Left<Real>::Part, 2>& parts;
     std::int64_t first, rows;
@@ -180,7 +182,7 @@ class Right {
     std::int64_t stride;
     bool add;
 
-    // For each number of rows there is code, which knows it.
+    // Calls the code for this number of rows, which the compiler has unrolled.
     template <std::int64_t W, std::int64_t N = ROWS>
     void of_width() const {
       if constexpr (N > 1) {

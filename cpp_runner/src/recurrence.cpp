@@ -87,8 +87,6 @@ void multiply(Left<float>& left, const float* from, std::int64_t rows, std::int6
   factor.product(left, out, out_stride, nullptr, add);
 }
 
-void copy_rows(const float* from, float* to, std::int64_t count) { std::copy(from, from + count, to); }
-
 // to = or += from, times the factors of dropout where there are some.
 template <bool ADD>
 void drop(const float* from, const float* factors, std::int64_t at, float* to, std::int64_t count) {
@@ -196,7 +194,7 @@ struct Forward {
       drop<false>(state + row * stride + both, loop.keep_hidden, (begin + row) * h, combined + row * (h + na), h);
     }
     float* const u = loop.outputs + begin * f;
-    for (std::int64_t row = 0; row < mine.rows; ++row) copy_rows(loop.bias, u + row * f, f);
+    for (std::int64_t row = 0; row < mine.rows; ++row) std::copy_n(loop.bias, f, u + row * f);
     multiply(left, combined, mine.rows, h + na, h + na, output, u, f, true);
     for (std::int64_t row = 0; row < mine.rows; ++row) {
       drop<false>(u + row * f, loop.keep_fed, (begin + row) * f, state + row * stride + both + h, f);
@@ -279,7 +277,7 @@ struct Backward {
     }
     multiply(left, loop.d_gates + begin * 4 * h, mine.rows, 4 * h, 4 * h, gates, before, both, false);  // of [hidden, fed]
     for (std::int64_t row = 0; row < mine.rows; ++row) {
-      copy_rows(before + row * both, d_hidden + row * h, h);
+      std::copy_n(before + row * both, h, d_hidden + row * h);
       for (std::int64_t k = 0; k < f; ++k) {
         d_fed[row * f + k] = before[row * both + h + k] + of_queries[row * both + k];
       }

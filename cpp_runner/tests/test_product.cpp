@@ -157,8 +157,8 @@ namespace compgen::INSTRUCTIONS {
 TEST_CASE("products are right for every size that does not fit the tiles") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
-  for (const std::int64_t rows : {1, 2, 3, 5, 9, 12, 13, 30}) {
-    for (const std::int64_t depth : {1, 7, 512, 513, 1100}) {
+  for (const std::int64_t rows : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 30}) {
+    for (const std::int64_t depth : {0, 1, 7, 512, 513, 1100}) {
       for (const std::int64_t columns : {1, 16, 31, 32, 48, 65, 81}) {
         check<float>(rows, depth, columns);
         if constexpr (VECTOR_BYTES < 64) check<double>(rows, depth, columns);
