@@ -207,7 +207,10 @@ std::string changed_words(const std::string& input, Rng& rng) {
   else if (way == 2) words.insert(words.begin() + at, one_of(WORDS, rng));
   else if (way == 3) words.erase(words.begin() + at);
   else if (way == 4) words[static_cast<std::size_t>(at)] = one_of(pieces(one_of(lines, rng), ' '), rng);
-  else if (way == 5) words.insert(words.end(), words.begin() + at, words.end());
+  if (way == 5) {
+    const std::vector<std::string> rest(words.begin() + at, words.end());  // no range of `words` may be inserted there
+    words.insert(words.end(), rest.begin(), rest.end());
+  }
   line = joined(words, ' ');
   if (way == 6) lines.push_back(copy);
   else if (way == 7) line += ' ' + std::string(one_of(lines, rng));

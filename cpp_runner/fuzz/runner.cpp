@@ -209,14 +209,25 @@ std::string mended(const std::string& manifest, const std::vector<std::pair<std:
   return found.dump(-1, ' ', false, Plain::error_handler_t::replace);
 }
 
+// Takes two steps of a recurrent network, whose encoder gave zeros.
 template <class Real>
-void use_step(const Bundle& bundle) {
-  if (!bundle.is_transformer()) {
-    make_step<Real>(bundle);
-    return;
+void use_step(const Bundle& bundle, std::int64_t last) {
+  const auto step = make_step<Real>(bundle);
+  Batch<Real> batch(bundle, 2, 3);
+  batch.rows = 2, batch.token = {last, BOS}, batch.position = {bundle.max_length, 0};
+  for (std::int64_t memory = 0; memory < 2 * bundle.prototypes; ++memory) {
+    const std::int64_t tokens[] = {last, EOS, PAD};
+    std::copy_n(tokens, 3, batch.memory_tokens.begin() + 3 * memory);
   }
+  (*step)(batch);
+  batch.advance(), batch.keep({1, 0, 1});
+  (*step)(batch);
+}
+
+// The same of a Transformer, by its encoder.
+template <class Real>
+void use_transformer(const Bundle& bundle, std::int64_t last) {
   const auto network = make_transformer_step<Real>(bundle);
-  const auto last = static_cast<std::int64_t>(bundle.vocabulary.size()) - 1;
   Writing<Real> writing;
   network->open({last, EOS, EOS, PAD}, 2, 2, writing);
   network->step(writing);
@@ -247,8 +258,10 @@ void use(const Bundle& bundle) {
     choose_prototypes(bundle.pool, bundle.prototypes);
   }
   if (!bundle.has(STEP_WEIGHTS)) return;
-  if (bundle.dtype == "float64") use_step<double>(bundle);
-  else use_step<float>(bundle);
+  const auto last = static_cast<std::int64_t>(bundle.vocabulary.size()) - 1;
+  const bool twofold = bundle.dtype == "float64";
+  if (bundle.is_transformer()) twofold ? use_transformer<double>(bundle, last) : use_transformer<float>(bundle, last);
+  else twofold ? use_step<double>(bundle, last) : use_step<float>(bundle, last);
 }
 
 // The first part is a manifest: of that number, with its hashes as they are; of another, with those that are right.
