@@ -20,8 +20,8 @@ Quotient<Real> tangent_quotient(Real x) {
   return {std::tanh(x), Real{1}};
 }
 
-// tanh in float, within 4.2 units in the last place (2.5e-7): x P(x^2) / Q(x^2), fitted in relative error up to 9.02, from where
-// on tanh is 1 in float. Nothing on its way is infinite; Q is between 0.89 and 378.
+// tanh in float, within 4.2 units in the last place (2.5e-7): x P(x^2) / Q(x^2), fitted in relative error up to 9.02,
+// from where on tanh is 1 in float. No intermediate result is infinite; Q is between 0.89 and 378.
 template <>
 inline Quotient<float> tangent_quotient(float x) {
   constexpr float END = 9.02F;
@@ -34,7 +34,8 @@ inline Quotient<float> tangent_quotient(float x) {
   return {x * p, q};
 }
 
-// The sigmoid by tanh, which has no number on its way that is infinite: the compiler may assume that there is none.
+// The sigmoid by tanh, (1 + tanh(x / 2)) / 2. The usual form has exp(-x), which may be infinite, and the compiler may
+// assume that no number is (-ffast-math).
 template <class Real>
 Quotient<Real> sigmoid_quotient(Real x) {
   const auto [above, below] = tangent_quotient(Real{0.5} * x);

@@ -2,9 +2,10 @@
 //
 //     x W  ~  column_scale * (round(x / s) @ weights)
 //
-// where s has a number for each feature of x, or one for each row. Sums are exact, so a row of the product depends on nothing
-// but its own row. The order of data is that of product.h, with four numbers in place of one: a processor with VNNI
-// multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions.
+// where s has a number for each feature of x, or one for each row. Sums are exact, so a row of the product depends on
+// nothing but its own row. Tiles and panels are those of product.h, with four numbers in place of one: a processor with
+// VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions. The left factor
+// is rounded into strips of ROWS rows, whose bytes lie in the order in which a tile reads them.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,7 @@ constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
 constexpr double SMALLEST = 1e-30;             // the largest number of a row that is scaled; less counts as nothing
 
-// The left factor (M, K), in strips of ROWS rows.
+// The left factor (M, K), in strips of ROWS rows: within a strip, four columns of each row lie together.
 class LeftBytes {
  public:
   void shape(std::int64_t rows, std::int64_t depth) {
@@ -143,7 +144,7 @@ class RightBytes {
 
   using Sums = std::int32_t[ROWS][BYTE_COLUMNS];
 
-  // A tile with no more rows than are needed, as in product.h.
+  // A tile of as many rows, or a few more: each strip has room for ROWS, and sums beyond `rows` are not used.
   static void any(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out, std::int64_t rows) {
     if (rows == 1) return tile<1>(depth, a, b, out);
     if (rows == 2) return tile<2>(depth, a, b, out);
@@ -171,13 +172,15 @@ class RightBytes {
         std::memcpy(&four, a + row * FOUR, sizeof(four));
         const __m512i numbers = _mm512_set1_epi32(four);
 #pragma GCC unroll 3
-        for (std::int64_t i = 0; i < VECTORS; ++i) sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
+        for (std::int64_t i = 0; i < VECTORS; ++i) {
+          sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
+        }
       }
     }
     std::memcpy(out, sums, sizeof(sums));
   }
 #elif defined(HAS_AVX2)
-  // 16 columns at a time, whose sums fit the registers. Sums of two products stay within 16 bits (integers.py).
+  // 16 columns at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
   template <std::int64_t N>
   static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
     const __m256i ones = _mm256_set1_epi16(1);

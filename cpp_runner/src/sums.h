@@ -1,8 +1,7 @@
-// Sums over the rows of a matrix that is used once: of products with a vector, and weighted ones. To each row another is
-// added as it is read, as attention adds what stands for positions.
+// Sums over the rows of a matrix that is used once: of products with a vector, and weighted ones. To each row another
+// one is added as it is read, as attention adds the vector of a relative position to a key or value.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -20,8 +19,8 @@ Real dot(const Real* a, const Real* b, const Real* more, std::int64_t size) {
   return sum;
 }
 
-// Calls `work` with how many registers a width has, as a constant; with 0 for a width that is rare. Loops of constant
-// length are unrolled.
+// Calls `work` with the number of registers of a row as a constant, so that the compiler unrolls its loops; with 0 for
+// a width other than the two that networks usually have.
 template <class Real, class Work>
 void for_width(std::int64_t width, const Work& work) {
   if (width == 8 * LANES<Real>) work(std::integral_constant<std::int64_t, 8>());
@@ -29,7 +28,8 @@ void for_width(std::int64_t width, const Work& work) {
   else work(std::integral_constant<std::int64_t, 0>());
 }
 
-// Replaces each number by its value of a function, a register at a time: behind `count` there must be room to its end.
+// Replaces each number x by function(x). It computes whole registers: the array must have room to the end of the last
+// one, which is overwritten.
 template <class Real, class Function>
 void apply(Real* numbers, std::int64_t count, const Function& function) {
   const std::int64_t whole = rounded_up(count, LANES<Real>);
@@ -38,14 +38,14 @@ void apply(Real* numbers, std::int64_t count, const Function& function) {
   for (std::int64_t k = 0; k < whole; ++k) numbers[k] = function(numbers[k]);
 }
 
-// Numbers that are read soon, and lie together.
+// Prefetches an array that is read soon.
 template <class Real>
 void ask_for(const Real* numbers, std::int64_t size) {
   constexpr std::int64_t LINE = 64 / static_cast<std::int64_t>(sizeof(Real));
   for (std::int64_t k = 0; k < size; k += LINE) __builtin_prefetch(numbers + k);
 }
 
-// N registers of the weighted sum, from column `first` on. Sums of as many registers as the compiler knows stay there.
+// N registers of the weighted sum, from column `first` on. N is a constant so that the sums stay in registers.
 template <std::int64_t N, class Real, class More>
 void add_up(const Real* weights, const Real* rows, const More& more, std::int64_t count, std::int64_t width,
             std::int64_t first, Real* sum) {
@@ -61,8 +61,8 @@ void add_up(const Real* weights, const Real* rows, const More& more, std::int64_
   for (std::int64_t k = 0; k < N; ++k) *(reinterpret_cast<Vector*>(sum + first) + k) = sums[k];
 }
 
-// The sum (width) of `count` rows, each times its weight: a row of `rows` (count, width) and the one (width) that `more`
-// gives for its number.
+// The sum (width) over `count` rows of weights[row] * (rows[row] + more(row)), with `rows` (count, width), and `more` a
+// function that returns a row (width).
 template <class Real, class More>
 void weighted_sum(const Real* weights, const Real* rows, const More& more, std::int64_t count, std::int64_t width,
                   Real* sum) {

@@ -10,7 +10,6 @@
 #include "errors.h"
 #include "factor.h"
 #include "safetensors.h"
-#include "step.h"
 
 #include "begin_instructions.h"
 
@@ -19,9 +18,9 @@ namespace {
 
 constexpr double EPSILON = 1e-5;       // of torch.nn.LayerNorm
 constexpr std::int64_t TOGETHER = 96;  // tokens of sources that are encoded together: their states stay in the cache
-constexpr std::int64_t AHEAD = 16;     // kept tokens that are asked for before they are read
+constexpr std::int64_t AHEAD = 16;     // how many kept tokens ahead of what is read are prefetched
 
-// What a thread needs between one line of the step and the next.
+// Intermediate results of a step; each thread has its own.
 template <class Real>
 struct Scratch {
   Operand<Real> left;
@@ -53,7 +52,7 @@ class Linear {
  private:
   std::int64_t depth_ = 0;
   Factor<Real> weights_;
-  Aligned<Real> bias_;  // of whole panels
+  Aligned<Real> bias_;  // in whole registers
 };
 
 // Of the encoder or of the decoder. h heads, K the farthest distance that attention tells apart.
@@ -250,9 +249,9 @@ struct OwnTransformer final : Transformer<Real> {
     const auto last = static_cast<std::int64_t>(scratch.kept.size());
     const Real* const* const kept = scratch.kept.data();
     Real* const scores = room(scratch.scores, h * (end - begin));
-    // Those of all rows and layers are more than the caches hold, so they are asked for early.
+    // Those of all rows and layers are more than the caches hold, so they are prefetched.
     for (std::int64_t k = begin + AHEAD; k < std::min(end + AHEAD, last); ++k) fetch(kept[k]);
-    // Sums of as many registers as the compiler knows stay there.
+    // Heads of the usual sizes have code with a constant number of sums, which stay in registers.
     const std::int64_t registers = d % (h * LANES<Real>) == 0 ? d / (h * LANES<Real>) : 0;
     if (registers == 2) attend_by<2>(query, kept + begin, end - begin, distances, at, scores, context);
     else if (registers == 4) attend_by<4>(query, kept + begin, end - begin, distances, at, scores, context);
