@@ -215,10 +215,9 @@ void use_step(const Bundle& bundle, std::int64_t last) {
   const auto step = make_step<Real>(bundle);
   Batch<Real> batch(bundle, 2, 3);
   batch.rows = 2, batch.token = {last, BOS}, batch.position = {bundle.max_length, 0};
-  for (std::int64_t memory = 0; memory < 2 * bundle.prototypes; ++memory) {
-    const std::int64_t tokens[] = {last, EOS, PAD};
-    std::copy_n(tokens, 3, batch.memory_tokens.begin() + 3 * memory);
-  }
+  const std::vector<Real> zeros(static_cast<std::size_t>(2 * bundle.attention));
+  const std::int32_t tokens[] = {static_cast<std::int32_t>(last), EOS};
+  std::fill(batch.memories.begin(), batch.memories.end(), Memory<Real>{zeros.data(), zeros.data(), tokens, 2});
   (*step)(batch);
   batch.advance(), batch.keep({1, 0, 1});
   (*step)(batch);

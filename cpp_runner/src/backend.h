@@ -25,15 +25,32 @@ Numbers gathered(const Numbers& array, std::size_t each, const std::vector<std::
   return found;
 }
 
-// The decoder's state for a batch: rows of the arrays, of which the first `rows` are in use. n memories of T tokens, the
-// prototypes or a predictor's source.
+// What a row attends to, a prototype or a predictor's source: its tokens (T), keys and values (T, A), without padding.
+// They lie where they were encoded, and must stay there as long as the batch is used.
+template <class Real>
+struct Memory {
+  const Real *keys = nullptr, *values = nullptr;
+  const std::int32_t* tokens = nullptr;
+  std::int64_t length = 0;
+};
+
+// The same of all rows in arrays with padding, as graphs take them.
+template <class Real>
+struct Padded {
+  Aligned<Real> keys, values;        // (B, n, T, A)
+  std::vector<std::int64_t> tokens;  // (B, n, T)
+  std::vector<const Real*> laid;     // (B, n) the keys that were copied to each place
+};
+
+// The decoder's state for a batch: rows of the arrays, of which the first `rows` are in use; n memories of up to T
+// tokens.
 template <class Real>
 struct Batch {
   std::int64_t rows = 0, width = 0;                 // B, T
   std::vector<std::int64_t> token, position, half;  // (B)
   Aligned<Real> hidden, cell, fed, uniform;         // (B, H), (B, H), (B, F), (B)
-  Aligned<Real> keys, values;                       // (B, n, T, A)
-  std::vector<std::int64_t> memory_tokens;          // (B, n, T)
+  std::vector<Memory<Real>> memories;               // (B, n)
+  Padded<Real> padded;                              // for graphs, by `pad`
   std::vector<Real> temperature;                    // (2)
   std::vector<std::int64_t> next_token, next_half;  // (B)
   Aligned<Real> next_hidden, next_cell, next_fed, log_probs;  // log_probs (B, V)
@@ -41,13 +58,12 @@ struct Batch {
   Batch() = default;
   // Room for `size` rows, all zero.
   Batch(const Bundle& bundle, std::int64_t size, std::int64_t memory_width) : width(memory_width) {
-    const std::int64_t memory = bundle.prototypes * width;
     const auto make = [size](auto& array, std::int64_t each) {
       array.assign(static_cast<std::size_t>(size * each), {});
     };
     make(token, 1), make(position, 1), make(half, 1), make(uniform, 1);
     make(hidden, bundle.hidden), make(cell, bundle.hidden), make(fed, bundle.output);
-    make(keys, memory * bundle.attention), make(values, memory * bundle.attention), make(memory_tokens, memory);
+    make(memories, bundle.prototypes);
     make(next_token, 1), make(next_half, 1), make(log_probs, static_cast<std::int64_t>(bundle.vocabulary.size()));
     make(next_hidden, bundle.hidden), make(next_cell, bundle.hidden), make(next_fed, bundle.output);
     temperature.assign(2, Real{0});
@@ -62,7 +78,7 @@ struct Batch {
     };
     gather(token, two.token), gather(position, two.position), gather(half, two.half), gather(uniform, two.uniform);
     gather(hidden, two.hidden), gather(cell, two.cell), gather(fed, two.fed);
-    gather(keys, two.keys), gather(values, two.values), gather(memory_tokens, two.memory_tokens);
+    gather(memories, two.memories);
     gather(next_token, two.next_token), gather(next_half, two.next_half), gather(log_probs, two.log_probs);
     gather(next_hidden, two.next_hidden), gather(next_cell, two.next_cell), gather(next_fed, two.next_fed);
     return two;
@@ -75,6 +91,27 @@ struct Batch {
     };
     copy(other.next_token, next_token), copy(other.next_half, next_half), copy(other.log_probs, log_probs);
     copy(other.next_hidden, next_hidden), copy(other.next_cell, next_cell), copy(other.next_fed, next_fed);
+  }
+
+  // Copies memories to where graphs read them, if they are not there already. A token's key has `attention` numbers.
+  // What keys and values have behind a memory's end is never looked at, and stays.
+  void pad(std::int64_t attention) {
+    const std::size_t places = memories.size(), tokens = static_cast<std::size_t>(width);
+    const std::size_t size = tokens * static_cast<std::size_t>(attention);
+    if (padded.laid.size() < places) {
+      padded.keys.resize(places * size), padded.values.resize(places * size);
+      padded.tokens.resize(places * tokens), padded.laid.resize(places);
+    }
+    for (std::size_t place = 0; place < places; ++place) {
+      const Memory<Real>& memory = memories[place];
+      if (padded.laid[place] == memory.keys) continue;
+      const std::int64_t used = memory.length * attention;
+      std::copy_n(memory.keys, used, padded.keys.data() + place * size);
+      std::copy_n(memory.values, used, padded.values.data() + place * size);
+      std::int64_t* const first = padded.tokens.data() + place * tokens;
+      std::fill(std::copy_n(memory.tokens, memory.length, first), first + tokens, PAD);
+      padded.laid[place] = memory.keys;
+    }
   }
 
   // What the step gave is the state of the next.
@@ -92,7 +129,7 @@ struct Batch {
     const auto gather = [&](auto&... arrays) {
       ((arrays = gathered(arrays, arrays.size() / count, kept)), ...);
     };
-    gather(token, position, half, hidden, cell, fed, uniform, keys, values, memory_tokens);
+    gather(token, position, half, hidden, cell, fed, uniform, memories);
     const auto resize = [&](auto&... arrays) { (arrays.resize(arrays.size() / count * kept.size()), ...); };
     resize(next_token, next_half, next_hidden, next_cell, next_fed, log_probs);
     rows = static_cast<std::int64_t>(kept.size());

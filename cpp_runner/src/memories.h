@@ -62,21 +62,16 @@ class Memories {
     }
   }
 
-  // Copies keys, values (n, T, A), tokens (n, T) and last states (n, D) of n prepared prototypes of up to T = `width` tokens;
-  // what keys and values have behind a prototype's end is never looked at, and stays.
-  void fetch(const std::int64_t* chosen, std::int64_t width, Real* keys, Real* values, std::int64_t* tokens,
-             Real* final) const {
-    const std::int64_t n = bundle_.prototypes;
-    const std::int64_t keys_of_slot = width * bundle_.attention, final_of_slot = bundle_.final_size;
-    for (std::int64_t slot = 0; slot < n; ++slot) {
+  // Gives n prepared prototypes, each in its role (n), and copies their last states (n, D).
+  void fetch(const std::int64_t* chosen, Memory<Real>* memories, Real* final) const {
+    const std::int64_t final_of_slot = bundle_.final_size;
+    for (std::int64_t slot = 0; slot < bundle_.prototypes; ++slot) {
       const std::int64_t from = chosen[slot] * block_of_keys_ + slot * width_ * bundle_.attention;
       const auto& sequence = sequence_of(chosen[slot]);
-      const std::int64_t used = static_cast<std::int64_t>(sequence.size()) * bundle_.attention;
-      std::copy_n(keys_.get() + from, used, keys + slot * keys_of_slot);
-      std::copy_n(values_.get() + from, used, values + slot * keys_of_slot);
+      memories[slot] = {keys_.get() + from, values_.get() + from, sequence.data(),
+                        static_cast<std::int64_t>(sequence.size())};
       std::copy_n(final_.get() + chosen[slot] * block_of_final_ + slot * final_of_slot, final_of_slot,
                   final + slot * final_of_slot);
-      std::fill(std::copy(sequence.begin(), sequence.end(), tokens + slot * width), tokens + (slot + 1) * width, PAD);
     }
   }
 

@@ -64,6 +64,7 @@ class OnnxBackend final : public Backend<Real> {
     const std::int64_t b = batch.rows, n = bundle_.prototypes, a = bundle_.attention, h = bundle_.hidden;
     const std::int64_t f = bundle_.output, v = static_cast<std::int64_t>(bundle_.vocabulary.size());
     const std::int64_t t = batch.width;
+    batch.pad(a);
     std::vector<Ort::Value> results;
     results.push_back(view(batch.next_token, {b}));
     results.push_back(view(batch.log_probs, {b, v}));
@@ -81,9 +82,9 @@ class OnnxBackend final : public Backend<Real> {
           if (name == "fed") return view(batch.fed, {b, f});
           if (name == "uniform") return view(batch.uniform, {b});
           if (name == "temperature") return view(batch.temperature, {2});
-          if (name == "keys") return view(batch.keys, {b, n, t, a});
-          if (name == "values") return view(batch.values, {b, n, t, a});
-          return view(batch.memory_tokens, {b, n, t});
+          if (name == "keys") return view(batch.padded.keys, {b, n, t, a});
+          if (name == "values") return view(batch.padded.values, {b, n, t, a});
+          return view(batch.padded.tokens, {b, n, t});
         },
         results);
   }

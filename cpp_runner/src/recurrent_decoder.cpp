@@ -66,11 +66,20 @@ class SourceDecoder final : public RecurrentDecoder<Real> {
     auto& batch = this->batch_;
     batch = Batch<Real>(this->bundle_, rows, width);
     batch.rows = rows;
-    batch.memory_tokens = sources;
-    auto encoded = this->backend_.encode(sources, rows, width);
-    batch.keys = std::move(encoded.keys), batch.values = std::move(encoded.values);
-    this->begin(encoded.final, 1);
+    tokens_.assign(sources.begin(), sources.end());
+    encoded_ = this->backend_.encode(sources, rows, width);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t first = row * width, keys = first * this->bundle_.attention;
+      const std::int32_t* const from = tokens_.data() + first;
+      batch.memories[static_cast<std::size_t>(row)] = {encoded_.keys.data() + keys, encoded_.values.data() + keys,
+                                                       from, std::find(from, from + width, PAD) - from};
+    }
+    this->begin(encoded_.final, 1);
   }
+
+ private:
+  Tokens tokens_;  // (B, T) of the sources
+  Encoded<Real> encoded_;
 };
 
 // A generator's, whose memories are its prototypes. The latent vector of a network that has one is zero.
@@ -88,14 +97,11 @@ class PrototypeDecoder final : public RecurrentDecoder<Real> {
       longest = std::max(longest, bundle.pool.sequences()[static_cast<std::size_t>(one)].size());
     }
     auto& batch = this->batch_;
-    const auto width = static_cast<std::int64_t>(longest);
-    batch = Batch<Real>(bundle, rows, width);
+    batch = Batch<Real>(bundle, rows, static_cast<std::int64_t>(longest));
     batch.rows = rows;
     Aligned<Real> final(static_cast<std::size_t>(rows * n * bundle.final_size));
     for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t memory = row * n * width;
-      memories_.fetch(chosen.data() + row * n, width, batch.keys.data() + memory * bundle.attention,
-                      batch.values.data() + memory * bundle.attention, batch.memory_tokens.data() + memory,
+      memories_.fetch(chosen.data() + row * n, batch.memories.data() + row * n,
                       final.data() + row * n * bundle.final_size);
     }
     this->begin(final, 0);

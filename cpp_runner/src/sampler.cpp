@@ -25,7 +25,6 @@ class Slots {
         pool_(sampling.pool ? *sampling.pool : bundle.pool),
         exchange_(exchange),
         v_(static_cast<std::int64_t>(bundle.vocabulary.size())),
-        memory_(bundle.prototypes * bundle.pool.longest()),
         batch_(bundle, sampling.slots, bundle.pool.longest()) {
     batch_.temperature = {static_cast<Real>(sampling.temperature[0]), static_cast<Real>(sampling.temperature[1])};
     numbers_.resize(static_cast<std::size_t>(sampling.slots * bundle.max_length));
@@ -104,24 +103,21 @@ class Slots {
     while (batch_.rows < rows) ended.push_back(batch_.rows++);
   }
 
-  // Begins new draws in rows that have ended; when there are no more, the last rows move into their places.
+  // Begins new draws in place of those that have ended, behind all others: our own step leaves out the products of the
+  // last rows while their state is zero. When there are no more, there are fewer rows.
   void replace(const std::vector<std::int64_t>& ended) {
     const auto count = static_cast<std::int64_t>(ended.size());
     while (static_cast<std::int64_t>(ready_.size()) < count * (1 + bundle_.prototypes) && look_ahead()) {
     }
-    const std::int64_t each = 1 + bundle_.prototypes;
+    for (std::int64_t k = count - 1; k >= 0; --k) move(--batch_.rows, at(ended, k));
+    const std::int64_t first = batch_.rows, each = 1 + bundle_.prototypes;
     const std::int64_t fresh = std::min(count, static_cast<std::int64_t>(ready_.size()) / each);
-    Aligned<Real> final(static_cast<std::size_t>(fresh * bundle_.prototypes * bundle_.final_size));
-    for (std::int64_t k = 0; k < fresh; ++k) begin(at(ended, k), k, final);
-    if (fresh > 0) {
-      Aligned<Real> hidden, cell;
-      backend_.start(final, fresh, hidden, cell);
-      for (std::int64_t k = 0; k < fresh; ++k) {
-        copy(hidden, k, batch_.hidden, at(ended, k), bundle_.hidden);
-        copy(cell, k, batch_.cell, at(ended, k), bundle_.hidden);
-      }
-    }
-    for (std::int64_t k = count - 1; k >= fresh; --k) move(--batch_.rows, at(ended, k));
+    if (fresh == 0) return;
+    Aligned<Real> final(static_cast<std::size_t>(fresh * bundle_.prototypes * bundle_.final_size)), hidden, cell;
+    for (std::int64_t k = 0; k < fresh; ++k) begin(batch_.rows++, k, final);
+    backend_.start(final, fresh, hidden, cell);
+    std::copy_n(hidden.begin(), fresh * bundle_.hidden, batch_.hidden.begin() + first * bundle_.hidden);
+    std::copy_n(cell.begin(), fresh * bundle_.hidden, batch_.cell.begin() + first * bundle_.hidden);
   }
 
   // Takes addresses and has their prototypes encoded; false when there are none left.
@@ -151,9 +147,7 @@ class Slots {
     ready_.erase(ready_.begin(), ready_.begin() + 1 + n);
     uniforms(sampling_.seed, draw.index, bundle_.max_length, &at(numbers_, row * bundle_.max_length));
     if (n > 0) {
-      memories_.fetch(draw.prototypes.data(), batch_.width, &at(batch_.keys, row * memory_ * bundle_.attention),
-                      &at(batch_.values, row * memory_ * bundle_.attention),
-                      &at(batch_.memory_tokens, row * memory_), &at(final, k * n * bundle_.final_size));
+      memories_.fetch(draw.prototypes.data(), &at(batch_.memories, row * n), &at(final, k * n * bundle_.final_size));
     }
     at(batch_.token, row) = BOS;
     at(batch_.position, row) = at(batch_.half, row) = 0;
@@ -177,9 +171,7 @@ class Slots {
     copy(batch_.hidden, from, batch_.hidden, to, bundle_.hidden);
     copy(batch_.cell, from, batch_.cell, to, bundle_.hidden);
     copy(batch_.fed, from, batch_.fed, to, bundle_.output);
-    copy(batch_.keys, from, batch_.keys, to, memory_ * bundle_.attention);
-    copy(batch_.values, from, batch_.values, to, memory_ * bundle_.attention);
-    copy(batch_.memory_tokens, from, batch_.memory_tokens, to, memory_);
+    copy(batch_.memories, from, batch_.memories, to, bundle_.prototypes);
     copy(numbers_, from, numbers_, to, bundle_.max_length);
     at(draws_, to) = std::move(at(draws_, from));
   }
@@ -190,7 +182,7 @@ class Slots {
   const Sampling& sampling_;
   const Pool& pool_;
   Exchange& exchange_;
-  std::int64_t v_, memory_;  // the vocabulary's size; tokens of a row's prototypes
+  std::int64_t v_;  // the vocabulary's size
   Batch<Real> batch_;
   std::vector<Real> numbers_;       // (B, L) uniforms
   std::vector<Draw> draws_;         // (B)

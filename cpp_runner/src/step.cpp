@@ -102,19 +102,31 @@ struct OwnStep final : Step<Real> {
   // A count of numbers, rounded up to whole registers.
   static std::int64_t registers(std::int64_t count) { return rounded_up(count, LANES<Real>); }
 
-  // The state [fed, hidden] times a matrix.
-  void multiply_state(const Batch<Real>& batch, const Aligned<Real>& hidden, const Factor<Real>& factor, Real* out,
-                      std::int64_t stride, Scratch<Real>& scratch) const {
-    factor.shape(scratch.operand, batch.rows);
+  // The state [fed, hidden] of the first rows times a matrix.
+  void multiply_state(const Batch<Real>& batch, std::int64_t rows, const Aligned<Real>& hidden,
+                      const Factor<Real>& factor, Real* out, std::int64_t stride, Scratch<Real>& scratch) const {
+    factor.shape(scratch.operand, rows);
     if (s > 0) factor.put(scratch.operand, 0, batch.fed.data(), s, f);
     factor.put(scratch.operand, s, hidden.data(), h, h);
     factor.product(scratch.operand, out, stride);
   }
 
+  // Whether a row's state is zero, as it is before the first token.
+  bool is_zero(const Batch<Real>& batch, std::int64_t row) const {
+    const auto zeros = [row](const Aligned<Real>& state, std::int64_t size, std::int64_t stride) {
+      const auto from = state.begin() + row * stride;
+      return std::all_of(from, from + size, [](Real one) { return one == 0; });
+    };
+    return batch.position[static_cast<std::size_t>(row)] == 0 && zeros(batch.hidden, h, h) && zeros(batch.fed, s, f);
+  }
+
   // The LSTM: gates in the order input, forget, candidate, output.
   void recur(Batch<Real>& batch, Scratch<Real>& scratch) const {
     Real* const all = room(scratch.gates, batch.rows * 4 * h);
-    multiply_state(batch, batch.hidden, state_gates, all, 4 * h, scratch);
+    std::int64_t begun = batch.rows;  // without the last rows whose state is zero, and so their products
+    while (begun > 0 && is_zero(batch, begun - 1)) --begun;
+    multiply_state(batch, begun, batch.hidden, state_gates, all, 4 * h, scratch);
+    std::fill_n(all + begun * 4 * h, (batch.rows - begun) * 4 * h, Real{0});
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       const Real* const gates = all + row * 4 * h;
       const Real* const read = token_gates.data() + batch.token[static_cast<std::size_t>(row)] * 4 * h;
@@ -146,7 +158,7 @@ struct OwnStep final : Step<Real> {
     Real* const queries = room(scratch.queries, rows * n * a);
     room(scratch.contexts, rows * n * a), room(scratch.peaks, rows * n);
     room(scratch.weights, rows * n * registers(batch.width));
-    multiply_state(batch, batch.next_hidden, state_queries, queries, n * a, scratch);
+    multiply_state(batch, rows, batch.next_hidden, state_queries, queries, n * a, scratch);
     for (std::int64_t row = 0; row < rows; ++row) {
       const Real* const read = token_queries.data() + batch.token[static_cast<std::size_t>(row)] * n * a;
       Real* const query = queries + row * n * a;
@@ -162,17 +174,18 @@ struct OwnStep final : Step<Real> {
 
   // One row's attention to one of its memories.
   void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, Scratch<Real>& scratch) const {
-    const std::int64_t memory = row * n + slot, first = memory * batch.width;
-    const std::int64_t length = length_of(batch.memory_tokens.data() + first, batch.width);
+    const std::int64_t memory = row * n + slot;
+    const auto* const read = batch.memories.data() + memory;
+    const Real *const keys = read->keys, *const values = read->values;
+    const std::int64_t length = read->length;
     const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
     // Where the vector of a token's position, relative to that which is written, begins in the arrays of positions.
     const auto position = [&](std::int64_t j) {
       return (slot * (2 * clip + 1) + std::clamp(j - step, -clip, clip) + clip) * a;
     };
-    const Real *const keys = batch.keys.data() + first * a, *const values = batch.values.data() + first * a;
     // Keys and values of all rows are more than the caches hold, so those of the next row are prefetched; with 64-byte
     // registers, this was measured to take longer than it saves.
-    [[maybe_unused]] const std::int64_t next = row + 1 < batch.rows ? n * batch.width * a : 0;
+    [[maybe_unused]] const auto* const next = row + 1 < batch.rows ? read + n : read;
     const Real* const query = scratch.queries.data() + memory * a;
     const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
     Real* const weights = scratch.weights.data() + memory * registers(batch.width);
@@ -181,7 +194,7 @@ struct OwnStep final : Step<Real> {
       const std::int64_t size = registers > 0 ? registers * LANES<Real> : a;
       for (std::int64_t j = 0; j < length; ++j) {
 #if VECTOR_BYTES < 64
-        ask_for(keys + next + j * size, size), ask_for(values + next + j * size, size);
+        ask_for(next->keys + j * size, size), ask_for(next->values + j * size, size);
 #endif
         weights[j] = dot(query, keys + j * size, position_keys.data() + position(j), size) * scale;
       }
@@ -197,10 +210,6 @@ struct OwnStep final : Step<Real> {
     for (std::int64_t i = 0; i < a; ++i) context[i] *= share;
   }
 
-  static std::int64_t length_of(const std::int64_t* tokens, std::int64_t width) {
-    return std::find(tokens, tokens + width, std::int64_t{PAD}) - tokens;
-  }
-
   // Words and copies in one distribution (appendix A.3 of R&R), and the token that the uniform number draws from it.
   void write(Batch<Real>& batch, Scratch<Real>& scratch, std::int64_t row) const {
     Real* const words = scratch.logits.data() + row * registers(v);
@@ -209,7 +218,7 @@ struct OwnStep final : Step<Real> {
       words[k] += project_bias[static_cast<std::size_t>(k)];
       highest = std::max(highest, words[k]);
     }
-    const std::int64_t memories = copying ? n : 0, t = batch.width;
+    const std::int64_t memories = copying ? n : 0;
     const Real* const peaks = scratch.peaks.data() + row * n;
     for (std::int64_t slot = 0; slot < memories; ++slot) highest = std::max(highest, peaks[slot]);
     Real* const log_probs = batch.log_probs.data() + row * v;
@@ -217,15 +226,14 @@ struct OwnStep final : Step<Real> {
     apply(words, v, [highest](Real word) { return std::exp(word - highest); });
     for (std::int64_t k = 0; k < v; ++k) total += words[k];
     for (std::int64_t slot = 0; slot < memories; ++slot) {
-      const std::int64_t first = (row * n + slot) * t;
-      const std::int64_t* const tokens = batch.memory_tokens.data() + first;
-      const Real* const weights = scratch.weights.data() + (row * n + slot) * registers(t);
+      const auto& memory = batch.memories[static_cast<std::size_t>(row * n + slot)];
+      const Real* const weights = scratch.weights.data() + (row * n + slot) * registers(batch.width);
       const Real peak = std::exp(peaks[slot] - highest);
-      const std::int64_t length = length_of(tokens, t);
-      for (std::int64_t j = 0; j < length; ++j) {
-        if (tokens[j] < 0 || tokens[j] >= v) throw UserError("a prototype has a token outside the vocabulary");
+      for (std::int64_t j = 0; j < memory.length; ++j) {
+        const std::int32_t token = memory.tokens[j];
+        if (token < 0 || token >= v) throw UserError("a prototype has a token outside the vocabulary");
         const Real copied = weights[j] * peak;
-        words[tokens[j]] += copied;
+        words[token] += copied;
         total += copied;
       }
     }

@@ -49,11 +49,12 @@ class TorchBackend final : public Backend<Real> {
   void step(Batch<Real>& batch) override {
     const std::int64_t b = batch.rows, n = bundle_.prototypes, a = bundle_.attention, h = bundle_.hidden;
     const std::int64_t t = batch.width;
+    batch.pad(a);
     const auto results = call("step",
                               {view(batch.token, {b}), view(batch.hidden, {b, h}), view(batch.cell, {b, h}),
                                view(batch.fed, {b, bundle_.output}), view(batch.position, {b}), view(batch.half, {b}),
-                               view(batch.uniform, {b}), view(batch.temperature, {2}), view(batch.keys, {b, n, t, a}),
-                               view(batch.values, {b, n, t, a}), view(batch.memory_tokens, {b, n, t})},
+                               view(batch.uniform, {b}), view(batch.temperature, {2}), view(batch.padded.keys, {b, n, t, a}),
+                               view(batch.padded.values, {b, n, t, a}), view(batch.padded.tokens, {b, n, t})},
                               6);
     copy(results[0], batch.next_token), copy(results[1], batch.log_probs), copy(results[2], batch.next_half);
     copy(results[3], batch.next_hidden), copy(results[4], batch.next_cell), copy(results[5], batch.next_fed);
