@@ -41,6 +41,17 @@ constexpr std::int64_t COLUMNS = VECTORS * LANES<Real>;
 
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
+// `total` things in as few parts of up to `most` as can be, whose sizes differ by one at most; the larger come first.
+struct Even {
+  std::int64_t count, least, larger;
+
+  Even(std::int64_t total, std::int64_t most)
+      : count((total + most - 1) / most), least(count > 0 ? total / count : 0), larger(total - count * least) {}
+
+  std::int64_t first(std::int64_t part) const { return part * least + std::min(part, larger); }
+  std::int64_t size(std::int64_t part) const { return least + (part < larger); }
+};
+
 // A vector register; aligned like the number, so that it may be read from anywhere.
 template <class Real>
 struct Register {
@@ -88,7 +99,8 @@ class Left {
   std::array<Part, 2> parts_{};
 };
 
-// The right factor (K, N), in panels of COLUMNS columns, the last one of as many registers as it needs.
+// The right factor (K, N), in panels of up to VECTORS registers, as even as they can be: a panel of a single register
+// would have too few sums for a processor to work on at a time.
 template <class Real>
 class Right {
  public:
@@ -101,7 +113,7 @@ class Right {
   Right(std::int64_t depth, std::int64_t columns)
       : depth_(depth), columns_(columns), data_(static_cast<std::size_t>(depth * rounded_up(columns, LANES<Real>))) {}
 
-  std::int64_t panels() const { return (columns_ + COLUMNS<Real> - 1) / COLUMNS<Real>; }
+  std::int64_t panels() const { return (registers() + VECTORS - 1) / VECTORS; }
 
   // Copies a panel of a matrix (K, N).
   void put(std::int64_t panel, const Real* matrix) {
@@ -129,18 +141,19 @@ class Right {
   // left factor is read from. `bias` (N), if there is one, is added to each row; its last register is read as a whole.
   void product(const Left<Real>& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
-    const std::int64_t strips = std::max<std::int64_t>(1, (left.rows() + ROWS - 1) / ROWS);
-    const std::int64_t pace = (COLUMNS<Real> + strips - 1) / strips;
+    const Even strips(left.rows(), ROWS);
     for (std::int64_t k = 0; k == 0 || k < depth_; k += DEPTH) {  // a product of depth 0 is written, too
       const std::int64_t depth = std::min(DEPTH, depth_ - k);
       const auto parts = left.between(k, k + depth);
       for (std::int64_t number = 0; number < panels(); ++number) {
         const Panel panel = at(number);
         const Real* const weights = data_.data() + place(panel, k);
-        for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
-          const Real* const ahead = weights + depth * (panel.width + strip / ROWS * pace);
-          const Tile tile{parts, strip, std::min(ROWS, left.rows() - strip), weights, panel.used, ahead, pace,
-                          bias && k == 0 ? bias + panel.first : nullptr, out + strip * stride + panel.first, stride,
+        const std::int64_t pace = (panel.width + strips.count - 1) / std::max<std::int64_t>(1, strips.count);
+        for (std::int64_t strip = 0; strip < strips.count; ++strip) {
+          const std::int64_t row = strips.first(strip);
+          const Real* const ahead = weights + depth * (panel.width + strip * pace);
+          const Tile tile{parts, row, strips.size(strip), weights, panel.used, ahead, pace,
+                          bias && k == 0 ? bias + panel.first : nullptr, out + row * stride + panel.first, stride,
                           add || k > 0};
           if (panel.width == LANES<Real>) tile.template of_width<1>();
           else if (panel.width == 2 * LANES<Real>) tile.template of_width<2>();
@@ -158,9 +171,12 @@ class Right {
     std::int64_t first, used, width;
   };
 
+  std::int64_t registers() const { return rounded_up(columns_, LANES<Real>) / LANES<Real>; }
+
   Panel at(std::int64_t panel) const {
-    const std::int64_t first = panel * COLUMNS<Real>, used = std::min(COLUMNS<Real>, columns_ - first);
-    return {first, used, rounded_up(used, LANES<Real>)};
+    const Even all(registers(), VECTORS);
+    const std::int64_t first = all.first(panel) * LANES<Real>, width = all.size(panel) * LANES<Real>;
+    return {first, std::min(width, columns_ - first), width};
   }
 
   std::int64_t place(const Panel& panel, std::int64_t k) const {
@@ -210,7 +226,7 @@ class Right {
       for (const auto& part : parts) {
         const Real* left = part.numbers + first * part.stride;
         for (std::int64_t step = 0; step < part.width; ++step, ++left, right += W * LANES<Real>, next += pace) {
-          if (N == ROWS) __builtin_prefetch(next, 0, 2);  // into the second-level cache
+          if (N > ROWS / 2) __builtin_prefetch(next, 0, 2);  // into the second-level cache
           Vector row_of_right[W];
 #pragma GCC unroll 3
           for (std::int64_t k = 0; k < W; ++k) row_of_right[k] = in(right, k);
