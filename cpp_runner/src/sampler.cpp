@@ -63,6 +63,7 @@ class Slots {
   // Rows to begin with, and addresses that are taken, and their prototypes encoded, at a time: few at first, so that the
   // first sample need not wait for hundreds.
   static constexpr std::int64_t FIRST = 16, AHEAD = 256;
+  static constexpr std::int64_t USUAL = 64;  // tokens of a sample, for which there is room from the start
   // Each giving wakes the one who writes, which takes as long as many numbers: so it is of several draws, of one at first.
   static constexpr std::size_t MOST = 64;
 
@@ -143,6 +144,7 @@ class Slots {
     const std::int64_t n = bundle_.prototypes;
     Draw draw;
     draw.index = ready_.front();
+    draw.tokens.reserve(static_cast<std::size_t>(std::min(bundle_.max_length, USUAL)));
     draw.prototypes.assign(ready_.begin() + 1, ready_.begin() + 1 + n);
     ready_.erase(ready_.begin(), ready_.begin() + 1 + n);
     uniforms(sampling_.seed, draw.index, bundle_.max_length, &at(numbers_, row * bundle_.max_length));

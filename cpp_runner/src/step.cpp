@@ -114,8 +114,10 @@ struct OwnStep final : Step<Real> {
   // Whether a row's state is zero, as it is before the first token.
   bool is_zero(const Batch<Real>& batch, std::int64_t row) const {
     const auto zeros = [row](const Aligned<Real>& state, std::int64_t size, std::int64_t stride) {
-      const auto from = state.begin() + row * stride;
-      return std::all_of(from, from + size, [](Real one) { return one == 0; });
+      const Real* const from = state.data() + row * stride;
+      bool all = true;  // to the end, since a loop that stops early is none of vectors
+      for (std::int64_t k = 0; k < size; ++k) all &= from[k] == 0;
+      return all;
     };
     return batch.position[static_cast<std::size_t>(row)] == 0 && zeros(batch.hidden, h, h) && zeros(batch.fed, s, f);
   }
