@@ -28,9 +28,9 @@ class Memories {
         block_of_final_(bundle.prototypes * bundle.final_size),
         status_(bundle.pool.sequences().size(), Status::fresh) {
     if (bundle.prototypes == 0) return;
-    keys_ = zeros(status_.size() * static_cast<std::size_t>(block_of_keys_));
-    values_ = zeros(status_.size() * static_cast<std::size_t>(block_of_keys_));
-    final_ = zeros(status_.size() * static_cast<std::size_t>(block_of_final_));
+    keys_ = Array(status_.size() * static_cast<std::size_t>(block_of_keys_));
+    values_ = Array(status_.size() * static_cast<std::size_t>(block_of_keys_));
+    final_ = Array(status_.size() * static_cast<std::size_t>(block_of_final_));
   }
 
   // Encodes those of some prototypes that are not encoded yet; many at once are cheaper than few.
@@ -80,16 +80,25 @@ class Memories {
   static constexpr std::size_t BLOCK = 128;  // sequences encoded at a time
 
   struct Free {
-    void operator()(Real* memory) const { std::free(memory); }
+    void operator()(void* memory) const { std::free(memory); }
   };
-  using Array = std::unique_ptr<Real[], Free>;
 
-  // Pages of zeros take memory only once they are written to.
-  static Array zeros(std::size_t count) {
-    auto* memory = static_cast<Real*>(std::calloc(std::max<std::size_t>(count, 1), sizeof(Real)));
-    if (!memory) throw std::bad_alloc();
-    return Array(memory);
-  }
+  // Zeros that begin where a cache line does, as in aligned.h. Pages of them take memory only once they are written to.
+  class Array {
+   public:
+    Array() = default;
+    explicit Array(std::size_t count) : memory_(std::calloc(count + LINE / sizeof(Real), sizeof(Real))) {
+      if (!memory_) throw std::bad_alloc();
+      const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
+      numbers_ = reinterpret_cast<Real*>((address + LINE - 1) / LINE * LINE);
+    }
+    Real* get() const { return numbers_; }
+
+   private:
+    static constexpr auto LINE = static_cast<std::size_t>(OnLines<Real>::LINE);
+    std::unique_ptr<void, Free> memory_;
+    Real* numbers_ = nullptr;
+  };
 
   Status& status(std::int64_t row) { return status_[static_cast<std::size_t>(row)]; }
   const Tokens& sequence_of(std::int64_t row) const {
