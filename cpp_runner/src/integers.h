@@ -3,15 +3,16 @@
 //     x W  ~  column_scale * (round(x / s) @ weights)
 //
 // where s has a number for each feature of x, or one for each row. Sums are exact, so a row of the product depends on
-// nothing but its own row. Tiles and panels are those of product.h, with four numbers in place of one: a processor with
-// VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions. The left factor
-// is rounded into strips of ROWS rows, whose bytes lie in the order in which a tile reads them.
+// nothing but its own row. Tiles, strips and panels are those of product.h, with four numbers in place of one: a
+// processor with VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions. The
+// left factor is rounded into strips with room for ROWS rows, whose bytes lie in the order in which a tile reads them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "product.h"
@@ -25,18 +26,18 @@
 namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
-constexpr std::int64_t BYTE_COLUMNS = 16 * VECTORS;  // columns of a tile
+constexpr std::int64_t GROUP = 16;             // columns that lie together; a panel is of up to VECTORS groups
 constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
 constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of two products leaves 16 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
 constexpr double SMALLEST = 1e-30;             // the largest number of a row that is scaled; less counts as nothing
 
-// The left factor (M, K), in strips of ROWS rows: within a strip, four columns of each row lie together.
+// The left factor (M, K), in strips of up to ROWS rows: within a strip, four columns of each row lie together.
 class LeftBytes {
  public:
   void shape(std::int64_t rows, std::int64_t depth) {
-    rows_ = rows, depth_ = rounded_up(depth, FOUR);
-    data_.assign(static_cast<std::size_t>(rounded_up(rows, ROWS) * depth_), ZERO_LEVEL);
+    rows_ = rows, depth_ = rounded_up(depth, FOUR), strips_ = Even(rows, ROWS);
+    data_.assign(static_cast<std::size_t>(strips_.count * ROWS * depth_), ZERO_LEVEL);
     scales_.assign(static_cast<std::size_t>(rows), 1.0F);
   }
 
@@ -60,9 +61,9 @@ class LeftBytes {
     }
   }
 
-  std::int64_t rows() const { return rows_; }
-  const std::uint8_t* strip(std::int64_t row) const { return data_.data() + row * depth_; }
-  float scale(std::int64_t row) const { return scales_[static_cast<std::size_t>(row)]; }
+  const Even& strips() const { return strips_; }
+  const std::uint8_t* strip(std::int64_t number) const { return data_.data() + number * ROWS * depth_; }
+  const float* scales() const { return scales_.data(); }
 
  private:
   // Sets some columns of a row; `level` gives how many levels there are to 1 in each.
@@ -77,7 +78,8 @@ class LeftBytes {
       to = to > -Real{ZERO_LEVEL} ? to : -Real{ZERO_LEVEL};
       levels[k] = static_cast<std::uint8_t>(static_cast<int>(to) + ZERO_LEVEL);
     }
-    std::uint8_t* const strip = data_.data() + row / ROWS * ROWS * depth_ + row % ROWS * FOUR;
+    const std::int64_t number = strips_.part_of(row);
+    std::uint8_t* const strip = data_.data() + (number * depth_ * ROWS) + (row - strips_.first(number)) * FOUR;
     std::int64_t k = 0;
     if (first % FOUR == 0) {
       for (; k + FOUR <= width; k += FOUR) std::memcpy(strip + (first + k) * ROWS, levels + k, FOUR);
@@ -86,26 +88,32 @@ class LeftBytes {
   }
 
   std::int64_t rows_ = 0, depth_ = 0;
+  Even strips_{0, ROWS};
   std::vector<std::uint8_t> data_, row_;
   std::vector<float> scales_;  // (M), what a row's products are multiplied by
 };
 
-// The right factor (K, N), in panels of BYTE_COLUMNS columns.
+// The right factor (K, N), in panels of up to VECTORS groups of columns.
 class RightBytes {
  public:
   RightBytes() = default;
   RightBytes(const Aligned<std::int8_t>& matrix, Aligned<float> scales, std::int64_t depth,
              std::int64_t columns)
-      : depth_(rounded_up(depth, FOUR)), columns_(columns), scales_(std::move(scales)) {
-    data_.assign(static_cast<std::size_t>(depth_ * rounded_up(columns, BYTE_COLUMNS)), 0);
+      : depth_(rounded_up(depth, FOUR)),
+        columns_(columns),
+        panels_(rounded_up(columns, GROUP) / GROUP, VECTORS),
+        scales_(std::move(scales)) {
+    data_.assign(static_cast<std::size_t>(depth_ * rounded_up(columns, GROUP)), 0);
     offsets_.assign(static_cast<std::size_t>(columns), 0);
-    for (std::int64_t k = 0; k < depth; ++k) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        const std::int8_t value = matrix[static_cast<std::size_t>(k * columns + column)];
-        const std::int64_t panel = column / BYTE_COLUMNS * BYTE_COLUMNS;
-        data_[static_cast<std::size_t>(panel * depth_ + k / FOUR * FOUR * BYTE_COLUMNS + (column - panel) * FOUR +
-                                       k % FOUR)] = value;
-        offsets_[static_cast<std::size_t>(column)] += ZERO_LEVEL * value;
+    for (std::int64_t number = 0; number < panels_.count; ++number) {
+      const std::int64_t first = panels_.first(number) * GROUP, width = panels_.size(number) * GROUP;
+      for (std::int64_t k = 0; k < depth; ++k) {
+        for (std::int64_t column = first; column < std::min(columns, first + width); ++column) {
+          const std::int8_t value = matrix[static_cast<std::size_t>(k * columns + column)];
+          const std::int64_t in_panel = k / FOUR * FOUR * width + (column - first) * FOUR + k % FOUR;
+          data_[static_cast<std::size_t>(first * depth_ + in_panel)] = value;
+          offsets_[static_cast<std::size_t>(column)] += ZERO_LEVEL * value;
+        }
       }
     }
   }
@@ -114,82 +122,120 @@ class RightBytes {
   template <class Real>
   void product(const LeftBytes& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
-    for (std::int64_t panel = 0; panel < columns_; panel += BYTE_COLUMNS) {
-      const std::int8_t* const b = data_.data() + panel * depth_;
-      for (std::int64_t strip = 0; strip < left.rows(); strip += ROWS) {
-        const std::int64_t rows = std::min(ROWS, left.rows() - strip);
-        std::int32_t sums[ROWS][BYTE_COLUMNS];
-        any(depth_, left.strip(strip), b, sums, rows);
-        for (std::int64_t row = 0; row < rows; ++row) {
-          finish(sums[row], panel, left.scale(strip + row), out + (strip + row) * stride, bias, add);
-        }
+    const Even& strips = left.strips();
+    for (std::int64_t number = 0; number < panels_.count; ++number) {
+      const std::int64_t first = panels_.first(number) * GROUP, groups = panels_.size(number);
+      for (std::int64_t strip = 0; strip < strips.count; ++strip) {
+        const std::int64_t row = strips.first(strip);
+        const Tile<Real> tile{left.strip(strip), data_.data() + first * depth_, depth_, strips.size(strip),
+                              std::min(groups * GROUP, columns_ - first), left.scales() + row, offsets_.data() + first,
+                              scales_.data() + first, bias ? bias + first : nullptr, out + row * stride + first, stride,
+                              add};
+        if (groups == 1) tile.template of_width<1>();
+        else if (groups == 2) tile.template of_width<2>();
+        else tile.template of_width<VECTORS>();
       }
     }
   }
 
  private:
-  // Writes the numbers of a panel's sums to a row.
+  // The product of a strip of rows with a panel of columns.
   template <class Real>
-  void finish(const std::int32_t* sums, std::int64_t panel, float scale, Real* out, const Real* bias, bool add) const {
-    const std::int64_t last = std::min(columns_, panel + BYTE_COLUMNS);
-    const std::int32_t* const offsets = offsets_.data();
-    const float* const scales = scales_.data();
-#pragma GCC ivdep
-    for (std::int64_t column = panel; column < last; ++column) {
-      const float number = static_cast<float>(sums[column - panel] - offsets[column]) * scales[column] * scale;
-      const Real before = (add ? out[column] : Real{0}) + (bias ? bias[column] : Real{0});
-      out[column] = before + static_cast<Real>(number);
-    }
-  }
+  struct Tile {
+    const std::uint8_t* left;
+    const std::int8_t* right;
+    std::int64_t depth, rows, columns;
+    const float* row_scales;
+    const std::int32_t* offsets;
+    const float* scales;
+    const Real* bias;
+    Real* out;
+    std::int64_t stride;
+    bool add;
 
-  using Sums = std::int32_t[ROWS][BYTE_COLUMNS];
-
-  // A tile of as many rows, or a few more: each strip has room for ROWS, and sums beyond `rows` are not used.
-  static void any(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out, std::int64_t rows) {
-    if (rows == 1) return tile<1>(depth, a, b, out);
-    if (rows == 2) return tile<2>(depth, a, b, out);
-    if (rows <= 4) return tile<4>(depth, a, b, out);
-    if constexpr (ROWS > 8) {
-      if (rows <= 8) return tile<8>(depth, a, b, out);
+    // Calls the code for this number of rows, which the compiler has unrolled.
+    template <std::int64_t W, std::int64_t N = ROWS>
+    void of_width() const {
+      if constexpr (N > 1) {
+        if (rows < N) return of_width<W, N - 1>();
+      }
+      std::int32_t sums[N][W * GROUP];
+      multiply<N, W>(left, right, depth, sums);
+      for (std::int64_t row = 0; row < N; ++row) {
+        if constexpr (std::is_same_v<Real, float>) {
+          if (columns == W * GROUP && !bias && !add) {
+            write<W>(sums[row], row);
+            continue;
+          }
+        }
+        finish(sums[row], row);
+      }
     }
-    tile<ROWS>(depth, a, b, out);
-  }
 
-#if defined(HAS_VNNI)
-  template <std::int64_t N>
-  static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
-    __m512i sums[N][VECTORS];
-    for (auto& row : sums) {
-      for (auto& sum : row) sum = _mm512_setzero_si512();
-    }
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * BYTE_COLUMNS) {
-      __m512i weights[VECTORS];
+    // The usual case of `finish`: whole groups of columns, and nothing to add.
+    template <std::int64_t W>
+    void write(const std::int32_t* sums, std::int64_t row) const {
+      typedef std::int32_t Integers __attribute__((vector_size(4 * GROUP), aligned(4), may_alias));
+      typedef float Numbers __attribute__((vector_size(4 * GROUP), aligned(4), may_alias));
+      const auto group = [](auto* array, std::int64_t number) { return array + number * GROUP; };
 #pragma GCC unroll 3
-      for (std::int64_t i = 0; i < VECTORS; ++i) weights[i] = _mm512_loadu_si512(b + 64 * i);
+      for (std::int64_t k = 0; k < W; ++k) {
+        const auto exact = *reinterpret_cast<const Integers*>(group(sums, k)) -
+                           *reinterpret_cast<const Integers*>(group(offsets, k));
+        *reinterpret_cast<Numbers*>(group(out + row * stride, k)) =
+            __builtin_convertvector(exact, Numbers) * *reinterpret_cast<const Numbers*>(group(scales, k)) * row_scales[row];
+      }
+    }
+
+    // Writes the numbers of some sums to a row.
+    void finish(const std::int32_t* sums, std::int64_t row) const {
+      Real* const to = out + row * stride;
+#pragma GCC ivdep
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const float number = static_cast<float>(sums[column] - offsets[column]) * scales[column] * row_scales[row];
+        const Real before = (add ? to[column] : Real{0}) + (bias ? bias[column] : Real{0});
+        to[column] = before + static_cast<Real>(number);
+      }
+    }
+  };
+
+  // The sums of a tile.
+#if defined(HAS_VNNI)
+  template <std::int64_t N, std::int64_t W>
+  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, std::int32_t (&out)[N][W * GROUP]) {
+    __m512i sums[N][W] = {};
+    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * GROUP * W) {
+      __m512i weights[W];
+#pragma GCC unroll 3
+      for (std::int64_t i = 0; i < W; ++i) weights[i] = _mm512_loadu_si512(b + 64 * i);
 #pragma GCC unroll 12
       for (std::int64_t row = 0; row < N; ++row) {
         std::int32_t four;
         std::memcpy(&four, a + row * FOUR, sizeof(four));
         const __m512i numbers = _mm512_set1_epi32(four);
 #pragma GCC unroll 3
-        for (std::int64_t i = 0; i < VECTORS; ++i) {
+        for (std::int64_t i = 0; i < W; ++i) {
           sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
         }
       }
     }
-    std::memcpy(out, sums, sizeof(sums));
+#pragma GCC unroll 12
+    for (std::int64_t row = 0; row < N; ++row) {  // no memcpy, for which the sums would have to be in memory all the time
+#pragma GCC unroll 3
+      for (std::int64_t i = 0; i < W; ++i) _mm512_storeu_si512(out[row] + GROUP * i, sums[row][i]);
+    }
   }
 #elif defined(HAS_AVX2)
-  // 16 columns at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
-  template <std::int64_t N>
-  static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
+  // A group at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
+  template <std::int64_t N, std::int64_t W>
+  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, std::int32_t (&out)[N][W * GROUP]) {
     const __m256i ones = _mm256_set1_epi16(1);
-    for (std::int64_t part = 0; part < VECTORS; ++part) {
+    for (std::int64_t group = 0; group < W; ++group) {
       __m256i sums[N][2];
       for (auto& row : sums) row[0] = row[1] = _mm256_setzero_si256();
       const std::uint8_t* numbers = a;
-      const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * part;
-      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR * ROWS, weights += 2 * VECTORS) {
+      const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * group;
+      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR * ROWS, weights += 2 * W) {
         const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
 #pragma GCC unroll 12
         for (std::int64_t row = 0; row < N; ++row) {
@@ -201,16 +247,16 @@ class RightBytes {
           sums[row][1] = _mm256_add_epi32(sums[row][1], added(second));
         }
       }
-      for (std::int64_t row = 0; row < N; ++row) std::memcpy(out[row] + part * 16, sums[row], sizeof(sums[row]));
+      for (std::int64_t row = 0; row < N; ++row) std::memcpy(out[row] + group * GROUP, sums[row], sizeof(sums[row]));
     }
   }
 #else
-  template <std::int64_t N>
-  static void tile(std::int64_t depth, const std::uint8_t* a, const std::int8_t* b, Sums& out) {
+  template <std::int64_t N, std::int64_t W>
+  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, std::int32_t (&out)[N][W * GROUP]) {
     std::memset(out, 0, sizeof(out));
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * BYTE_COLUMNS) {
+    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * GROUP * W) {
       for (std::int64_t row = 0; row < N; ++row) {
-        for (std::int64_t column = 0; column < BYTE_COLUMNS; ++column) {
+        for (std::int64_t column = 0; column < W * GROUP; ++column) {
           for (std::int64_t i = 0; i < FOUR; ++i) out[row][column] += a[row * FOUR + i] * b[column * FOUR + i];
         }
       }
@@ -219,6 +265,7 @@ class RightBytes {
 #endif
 
   std::int64_t depth_ = 0, columns_ = 0;
+  Even panels_{0, VECTORS};
   Aligned<std::int8_t> data_;
   Aligned<std::int32_t> offsets_;      // (N) what the zero level adds to a sum
   Aligned<float> scales_;              // (N)
