@@ -144,7 +144,7 @@ void check_rows() {
   const float zeros[4] = {};
   nothing.put_rows(zeros, 4);
   for (int k = 0; k < 4; ++k) CHECK(nothing.strip(0)[k] == ZERO_LEVEL);
-  CHECK(nothing.scale(0) < 1e-30F);
+  CHECK(nothing.scales()[0] < 1e-30F);
 }
 
 }  // namespace
