@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -73,10 +74,10 @@ class LeftBytes {
     std::uint8_t* const levels = row_.data();
 #pragma GCC ivdep
     for (std::int64_t k = 0; k < width; ++k) {
-      Real to = std::nearbyint(numbers[k] * level(k));  // halves to the even, as ONNX has it
-      to = to < Real{LEVELS} ? to : Real{LEVELS};  // what is no number becomes one
-      to = to > -Real{ZERO_LEVEL} ? to : -Real{ZERO_LEVEL};
-      levels[k] = static_cast<std::uint8_t>(static_cast<int>(to) + ZERO_LEVEL);
+      Real scaled = numbers[k] * level(k);
+      scaled = scaled < Real{LEVELS} ? scaled : Real{LEVELS};
+      scaled = scaled > -Real{ZERO_LEVEL} ? scaled : -Real{ZERO_LEVEL};
+      levels[k] = level_of(scaled);
     }
     const std::int64_t number = strips_.part_of(row);
     std::uint8_t* const strip = data_.data() + (number * depth_ * ROWS) + (row - strips_.first(number)) * FOUR;
@@ -85,6 +86,19 @@ class LeftBytes {
       for (; k + FOUR <= width; k += FOUR) std::memcpy(strip + (first + k) * ROWS, levels + k, FOUR);
     }
     for (; k < width; ++k) strip[(first + k) / FOUR * FOUR * ROWS + (first + k) % FOUR] = levels[k];
+  }
+
+  // The nearest level, of halves the even one, as ONNX has it. Added to 1.5 times a power of two, a number is rounded so,
+  // and its level is the last byte of the sum. A network that overflows has numbers that are none (NaN): they get any
+  // level, but a cast of them would be undefined.
+  template <class Real>
+  static std::uint8_t level_of(Real number) {
+    using Bits = std::conditional_t<sizeof(Real) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+    constexpr Real LARGE = Real{3} * static_cast<Real>(std::int64_t{1} << (std::numeric_limits<Real>::digits - 2));
+    const Real sum = number + (LARGE + Real{ZERO_LEVEL});
+    Bits bits;
+    std::memcpy(&bits, &sum, sizeof(bits));
+    return static_cast<std::uint8_t>(bits & 0xff);
   }
 
   std::int64_t rows_ = 0, depth_ = 0;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <random>
 
 #include "instructions.h"
@@ -147,6 +148,33 @@ void check_rows() {
   CHECK(nothing.scales()[0] < 1e-30F);
 }
 
+// What a network that overflows gives is rounded, too, by casts that are defined, and changes no other row.
+template <class Real>
+void check_overflow() {
+  constexpr std::int64_t DEPTH = 40;
+  using Limits = std::numeric_limits<Real>;
+  const Real numbers[] = {Limits::infinity(), -Limits::infinity(), Limits::max(), -Limits::max(), Limits::quiet_NaN()};
+  std::vector<Real> a(3 * DEPTH, Real{2});
+  for (std::int64_t k = 0; k < DEPTH; ++k) a[static_cast<std::size_t>(DEPTH + k)] = numbers[k % 5];
+  const std::vector<Real> levels(DEPTH, Real{80});
+  LeftBytes left;
+  left.shape(3, DEPTH);
+  const auto level = [&left](std::int64_t row, std::int64_t k) {
+    return left.strip(0)[(k / FOUR * ROWS + row) * FOUR + k % FOUR] - ZERO_LEVEL;
+  };
+  left.put(0, a.data(), DEPTH, DEPTH, levels.data());
+  for (std::int64_t k = 0; k < DEPTH; ++k) {
+    CHECK(level(0, k) == LEVELS);
+    CHECK(level(2, k) == LEVELS);
+    if (k % 5 < 4) CHECK(level(1, k) == (k % 5 % 2 == 0 ? LEVELS : -ZERO_LEVEL));
+  }
+  left.put_rows(a.data(), DEPTH);
+  for (std::int64_t k = 0; k < DEPTH; ++k) {
+    CHECK(level(0, k) == LEVELS);
+    CHECK(level(2, k) == LEVELS);
+  }
+}
+
 }  // namespace
 }  // namespace compgen::INSTRUCTIONS
 
@@ -175,6 +203,13 @@ TEST_CASE("products in integers round to levels, and add exactly") {
 TEST_CASE("products in integers scale each row by its largest number") {
   INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
   if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_rows();
+}
+
+TEST_CASE("products in integers take numbers that are none") {
+  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+  if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
+  check_overflow<float>();
+  if constexpr (VECTOR_BYTES < 64) check_overflow<double>();
 }
 
 }  // namespace compgen::INSTRUCTIONS
