@@ -81,7 +81,7 @@ class PartialFile:
 
     def begin(self) -> None:
         """Start anew and delete what an earlier run has left."""
-        if self.journal.exists():
+        if _is_there(self.journal):
             note(f"{self.path}: the samples of an interrupted run are dropped (--resume would have kept them)")
         remove(self.journal)  # first: it must never describe another run's bytes
         self._cut(0)
@@ -148,15 +148,15 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
     suffix, path = format_of(out), partial_path(out)
     with writing(out):
         path.parent.mkdir(parents=True, exist_ok=True)
-        resume = resume and path.exists()  # a run killed as it ended can leave a journal of nothing
+        resume = resume and _is_there(path)  # a run killed as it ended can leave a journal of nothing
         with path.open("ab") as stream:
             lock(stream, path)
             partial = PartialFile(path, stream, options, suffix)
-            partial.restore() if resume and partial.journal.exists() else partial.begin()
             try:
+                partial.restore() if resume and _is_there(partial.journal) else partial.begin()
                 yield partial
             except BaseException as error:
-                if isinstance(error, ExhaustedError) or not partial.journal.exists():
+                if isinstance(error, ExhaustedError) or not _is_there(partial.journal):
                     remove(path)
                     remove(partial.journal)
                 raise
@@ -169,6 +169,14 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
             else:
                 take_place(path, out)
             remove(partial.journal)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file of that name; writing it will say so if the name is too long."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def same(one: object, other: object) -> bool:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -28,6 +29,12 @@ constexpr std::size_t PIECE = 1 << 18;    // bytes that are written together
 constexpr std::size_t LARGEST_PART = 40;  // characters of an option in a message
 
 fs::path journal_of(const fs::path& partial) { return fs::path(partial).concat(".json"); }
+
+// Also false if the name is too long to be there: writing the file will say so.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 std::string shown(const Json& value) { return beginning(represented_value(value), LARGEST_PART); }
 
@@ -120,20 +127,21 @@ PartialFile::PartialFile(const std::string& out, Json options, std::string step,
     : goal_(resolved(out)),
       options_(std::move(options)),
       step_(std::move(step)),
-      resumes_(resume && fs::exists(partial_path(goal_))),
+      resumes_(resume && is_there(partial_path(goal_))),
       claim_(out),
       journal_(journal_of(claim_.path())) {
-  resumes_ = resumes_ && fs::exists(journal_);
+  resumes_ = resumes_ && is_there(journal_);
   claim_.keep(resumes_);
   resumes_ ? restore() : begin();
 }
 
 void PartialFile::begin() {
-  if (fs::exists(journal_)) {
+  if (is_there(journal_)) {
     std::cerr << path().string()
               << ": the samples of an interrupted run are dropped (--resume would have kept them)\n";
   }
-  fs::remove(journal_);  // first: it must never describe another run's bytes
+  // First: it must never describe another run's bytes.
+  if (std::remove(journal_.c_str()) != 0 && errno != ENOENT) fail();
   cut(0);
 }
 
@@ -236,7 +244,7 @@ void PartialFile::fail() const {
 
 std::optional<std::string> step_of_interrupted(const std::string& out) {
   const fs::path partial = partial_path(resolved(out));
-  if (!fs::exists(partial) || !fs::exists(journal_of(partial))) return std::nullopt;
+  if (!is_there(partial) || !is_there(journal_of(partial))) return std::nullopt;
   const Json state = Json::parse(content_of(journal_of(partial)), nullptr, false);
   const bool own = state.is_object() && state.value("step", Json()) == "own";
   return own ? "own" : "graph";

@@ -97,6 +97,19 @@ def test_a_folder_that_cannot_be_made_is_told_with_the_systems_reason(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("length", "what"), [(255, ""), (248, ""), (247, ""), (243, ""), (242, ".partial.json")])
+@pytest.mark.parametrize("words", [(), ("--resume",)])
+def test_names_that_are_too_long_with_what_is_added_to_them_are_told(tmp_path, length, what, words):
+    out = tmp_path / ("n" * (length - len(".jsonl")) + ".jsonl")
+    asked = (exported(), "--draws", "50", *words, "-o", out)
+    done = subprocess.run([native.runner(), *asked], capture_output=True, text=True, env=native.environment())
+    assert not list(tmp_path.iterdir())
+    code, text = said("sample", *asked)
+    assert not list(tmp_path.iterdir())
+    assert done.returncode == code == 2 and done.stderr.removeprefix("error: ") == text.removeprefix("cgen: ")
+    assert done.stderr == f"error: {out}{what}: cannot be written: File name too long\n"
+
+
 def test_notes_are_in_utf8_whatever_a_bundle_is_called(tmp_path):
     folder = tmp_path / os.fsdecode(b"nu\xff")
     folder.symlink_to(exported())
