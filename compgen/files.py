@@ -23,6 +23,7 @@ UNUSABLE = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
 }
 STDOUT = Path("standard output")
+MODELS = {".pt": "checkpoints", ".grammar": "grammars"}  # files that training writes
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # for renameat2 of Linux
 
 
@@ -203,6 +204,14 @@ def check_writable(path: Path) -> None:
             temporary.touch(exist_ok=False)
         finally:
             remove(temporary)
+
+
+def require_name(out: Path, suffix: str) -> None:
+    """Raise UserError, before any work, if a model cannot be written to `out`, which must end in a suffix of MODELS."""
+    with writing(out):
+        folder = out.is_dir()
+    if folder or out.suffix != suffix:
+        raise UserError(f"{out}: expected the name of a file that ends in {suffix}, as {MODELS[suffix]} do")
 
 
 def check_replaceable(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import errno
 import gzip
 import os
+import re
 import shutil
 import stat
 import threading
@@ -13,7 +14,7 @@ import pytest
 
 from compgen.claim import claimed
 from compgen.errors import UserError
-from compgen.files import atomic_path, check_apart, check_writable, create, open_text, writing
+from compgen.files import atomic_path, check_apart, check_writable, create, open_text, require_name, writing
 from compgen.geca.tables import read_again
 
 
@@ -175,6 +176,18 @@ def test_a_name_that_no_file_can_have_is_said(tmp_path):
         pass
     with pytest.raises(UserError, match="cannot be written: File name too long"), claimed(path / "x", "run", {}, {}):
         pass
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [(".pt", "checkpoints"), (".grammar", "grammars")])
+def test_a_model_has_the_name_of_its_kind(tmp_path, suffix, kind):
+    require_name(tmp_path / f"new{suffix}", suffix)
+    (tmp_path / f"folder{suffix}").mkdir()
+    for name in (f"folder{suffix}", "x", f"{suffix}", "x.gz"):
+        wanted = f"{name}: expected the name of a file that ends in {suffix}, as {kind} do"
+        with pytest.raises(UserError, match=re.escape(wanted)):
+            require_name(tmp_path / name, suffix)
+    with pytest.raises(UserError, match="cannot be written: File name too long"):
+        require_name(tmp_path / ("x" * 300 + suffix), suffix)
 
 
 def test_a_folder_is_not_written_into(tmp_path):

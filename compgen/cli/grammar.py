@@ -13,7 +13,7 @@ from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.data.named import Columns
 from compgen.errors import ExhaustedError
-from compgen.files import check_apart, check_writable
+from compgen.files import check_apart, check_writable, require_name
 from compgen.progress import stages
 
 
@@ -39,11 +39,9 @@ def csl(
 
     Example: cgen train csl scan/jump --config csl_scan -o jump.grammar
     """
-    from compgen.csl.grammar_file import require_name
-
     check_settings(Csl, set_ or [], options)
     method = configured(Csl, config, set_ or [], options)
-    require_name(out)
+    require_name(out, ".grammar")
     check_writable(out)
     read = (data, config, *method.reads())
     check_apart(out, *read)

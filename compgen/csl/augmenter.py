@@ -20,7 +20,7 @@ from compgen.csl.weights import Scores
 from compgen.data.catalog import load
 from compgen.data.examples import SIDES, Dataset, shares_tokens
 from compgen.errors import DataError, ExhaustedError, UserError
-from compgen.files import atomic_path
+from compgen.files import atomic_path, require_name
 from compgen.progress import Watch
 from compgen.runtime.manifest import MOST_UNITS
 
@@ -215,9 +215,9 @@ class Csl(Augmenter[CslOptions]):
         Raises:
             UserError: nothing was fitted, or it cannot be written there.
         """
-        from compgen.csl.grammar_file import GrammarFile, require_name
+        from compgen.csl.grammar_file import GrammarFile
 
-        require_name(Path(out))
+        require_name(Path(out), ".grammar")
         if self.trained is None or self.dataset is None:
             raise UserError("csl: induce a grammar, by fit, before it is saved")
         trained = replace(self.trained, copying=copying)

@@ -18,7 +18,7 @@ from compgen.csl.trained import TrainedGrammar
 from compgen.data.examples import Dataset
 from compgen.data.vocabulary import SEP_ID, Vocabulary
 from compgen.errors import BundleError, CheckpointError, DataError, UserError
-from compgen.files import atomic_path, writing
+from compgen.files import atomic_path
 from compgen.runtime.bundle import arrays_of, pool_problem
 from compgen.runtime.manifest import strict_json
 from compgen.runtime.pool import PrototypePool
@@ -26,14 +26,6 @@ from compgen.runtime.predict import as_sources
 
 FORMAT, VERSION = "compgen-grammar", 1
 Arrays = dict[str, NDArray[Any]]
-
-
-def require_name(out: Path) -> None:
-    """Raise UserError, before any work, if a grammar cannot be written to `out`."""
-    with writing(out):
-        folder = out.is_dir()
-    if folder or out.suffix != ".grammar":
-        raise UserError(f"{out}: expected the name of a file that ends in .grammar, as grammars do")
 
 
 @dataclass(frozen=True, eq=False)

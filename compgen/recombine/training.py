@@ -14,6 +14,7 @@ from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
+from compgen.files import require_name
 from compgen.models.network import Network
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.trainable import Trainable
@@ -25,7 +26,7 @@ from compgen.recombine.pace import paced
 from compgen.recombine.rows import NeighborhoodExamples, as_sequences
 from compgen.recombine.settings import settings
 from compgen.runtime.pool import PrototypePool
-from compgen.trained.architectures import architecture, require_name
+from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
 from compgen.training.memory import check_memory
@@ -53,7 +54,7 @@ def train_generator(
         DataError: too few examples, or none with prototypes.
         UserError: no such device (auto, cpu, cuda), no way to write `out`, or too little memory.
     """
-    require_name(out)
+    require_name(out, ".pt")
     device = find_device(device)
     _check_size(dataset, config)
     asked, (config, found) = config, _settled(config, dataset, quiet)

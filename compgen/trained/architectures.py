@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
 
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import BundleError, UserError
-from compgen.files import reading, sha256, writing
+from compgen.files import reading, sha256
 from compgen.runtime.backend import Backend
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -268,14 +268,6 @@ def is_pretrained(path: Path) -> bool:
 def is_saved(path: Path) -> bool:
     """Return whether a path is what training writes, by its name; else it is a bundle's."""
     return path.suffix in (".pt", ".grammar") or is_pretrained(path)
-
-
-def require_name(out: Path) -> None:
-    """Raise UserError, before any work, if a checkpoint cannot be written to `out`."""
-    with writing(out):
-        folder = out.is_dir()
-    if folder or out.suffix != ".pt":
-        raise UserError(f"{out}: expected the name of a file that ends in .pt, as checkpoints do")
 
 
 def require_torch(message: str) -> None:

@@ -14,9 +14,10 @@ from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import WORDS, task_of
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ConfigError, DataError, ExhaustedError, UserError
+from compgen.files import require_name
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.trainable import Trainable
-from compgen.trained.architectures import MODULES, architecture, require_name
+from compgen.trained.architectures import MODULES, architecture
 from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.predictor import EXAMPLES
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
@@ -98,7 +99,7 @@ def train_predictor(
         UserError: `augmented` and `fresh`, no such `device` (auto, cpu, cuda), `out` cannot be written, or the network
             needs too much memory.
     """
-    require_name(out)
+    require_name(out, ".pt")
     device = find_device(device)
     check_examples(config, dataset, augmented, fresh)
     more = first_examples(dataset, augmented, fresh, seed)
