@@ -41,15 +41,14 @@ inline std::array<double, 2> node_uniforms(std::uint64_t seed, std::int64_t samp
   return {static_cast<double>(two[0]) * 0x1p-32, static_cast<double>(two[1]) * 0x1p-32};
 }
 
-// Numbers in [0, 1) that choose tokens: 24 bits each, so exact in float32 and in float64.
+// Numbers in [0, 1) that choose the tokens of steps 4 * block to 4 * block + 3: 24 bits each, so exact in float32 and in
+// float64.
 template <class Real>
-void uniforms(std::uint64_t seed, std::int64_t sample, std::int64_t steps, Real* out) {
-  for (std::int64_t step = 0; step < steps; step += 4) {
-    const auto four = words(seed, sample, Purpose::tokens, static_cast<std::uint32_t>(step / 4));
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(4, steps - step); ++k) {
-      out[step + k] = static_cast<Real>(four[static_cast<std::size_t>(k)] >> 8) * static_cast<Real>(0x1p-24);
-    }
-  }
+std::array<Real, 4> uniforms(std::uint64_t seed, std::int64_t sample, std::int64_t block) {
+  std::array<Real, 4> numbers;
+  const auto four = words(seed, sample, Purpose::tokens, static_cast<std::uint32_t>(block));
+  for (std::size_t k = 0; k < 4; ++k) numbers[k] = static_cast<Real>(four[k] >> 8) * static_cast<Real>(0x1p-24);
+  return numbers;
 }
 
 // A number in 0 .. total - 1, which chooses a sample's prototypes: 53 random bits, scaled.

@@ -1,5 +1,6 @@
 #include "sampler.h"
 
+#include <array>
 #include <cmath>
 #include <deque>
 #include <utility>
@@ -27,7 +28,7 @@ class Slots {
         v_(static_cast<std::int64_t>(bundle.vocabulary.size())),
         batch_(bundle, sampling.slots, bundle.pool.longest()) {
     batch_.temperature = {static_cast<Real>(sampling.temperature[0]), static_cast<Real>(sampling.temperature[1])};
-    numbers_.resize(static_cast<std::size_t>(sampling.slots * bundle.max_length));
+    numbers_.resize(static_cast<std::size_t>(sampling.slots));
     draws_.resize(static_cast<std::size_t>(sampling.slots));
   }
 
@@ -37,7 +38,7 @@ class Slots {
     auto together = std::size_t{1};  // draws given at a time
     while (batch_.rows > 0 && !exchange_.cancelled()) {
       for (std::int64_t row = 0; row < batch_.rows; ++row) {
-        at(batch_.uniform, row) = at(numbers_, row * bundle_.max_length + at(batch_.position, row));
+        at(batch_.uniform, row) = uniform(row, at(batch_.position, row));
       }
       backend_.step(batch_);
       std::vector<std::int64_t> ended;
@@ -74,6 +75,14 @@ class Slots {
 
   [[noreturn]] void damaged(const std::string& what) const {
     throw UserError(bundle_.folder.string() + ": the network gives " + what);
+  }
+
+  // The number that chooses a row's next token. Numbers are drawn for four steps at a time rather than for max_length,
+  // which may be 65,536 in a small bundle.
+  Real uniform(std::int64_t row, std::int64_t position) {
+    auto& four = at(numbers_, row);
+    if (position % 4 == 0) four = uniforms<Real>(sampling_.seed, at(draws_, row).index, position / 4);
+    return four[static_cast<std::size_t>(position % 4)];
   }
 
   // Takes note of what a row has written; true if it has come to its end.
@@ -147,7 +156,6 @@ class Slots {
     draw.tokens.reserve(static_cast<std::size_t>(std::min(bundle_.max_length, USUAL)));
     draw.prototypes.assign(ready_.begin() + 1, ready_.begin() + 1 + n);
     ready_.erase(ready_.begin(), ready_.begin() + 1 + n);
-    uniforms(sampling_.seed, draw.index, bundle_.max_length, &at(numbers_, row * bundle_.max_length));
     if (n > 0) {
       memories_.fetch(draw.prototypes.data(), &at(batch_.memories, row * n), &at(final, k * n * bundle_.final_size));
     }
@@ -174,7 +182,7 @@ class Slots {
     copy(batch_.cell, from, batch_.cell, to, bundle_.hidden);
     copy(batch_.fed, from, batch_.fed, to, bundle_.output);
     copy(batch_.memories, from, batch_.memories, to, bundle_.prototypes);
-    copy(numbers_, from, numbers_, to, bundle_.max_length);
+    at(numbers_, to) = at(numbers_, from);
     at(draws_, to) = std::move(at(draws_, from));
   }
 
@@ -186,10 +194,10 @@ class Slots {
   Exchange& exchange_;
   std::int64_t v_;  // the vocabulary's size
   Batch<Real> batch_;
-  std::vector<Real> numbers_;       // (B, L) uniforms
-  std::vector<Draw> draws_;         // (B)
-  std::deque<std::int64_t> ready_;  // an address, its n prototypes, and so on
-  std::int64_t ahead_ = FIRST;      // addresses to take next
+  std::vector<std::array<Real, 4>> numbers_;  // (B) uniforms of four steps, the present one among them
+  std::vector<Draw> draws_;                   // (B)
+  std::deque<std::int64_t> ready_;            // an address, its n prototypes, and so on
+  std::int64_t ahead_ = FIRST;                // addresses to take next
 };
 
 // A network that draws, one token of all its rows at a time.

@@ -20,6 +20,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.sampling import native
 from tests.cli.shell import compgen
 from tests.export.tiny import exported, make
+from tests.runtime.altered import edit
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -207,6 +208,15 @@ def test_a_request_beyond_memory_is_told(language_model):
     limit = 2**31
     done = score(language_model, asked=asked, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     assert done.returncode == 2 and done.stderr == b"error: not enough memory; try fewer --threads\n"
+
+
+def test_a_batch_takes_no_more_memory_where_samples_may_be_long(tmp_path):
+    bundle, limit = tmp_path / "bundle", 2**32
+    shutil.copytree(exported(), bundle)
+    edit(bundle, lambda manifest: manifest.update(max_length=2**16))
+    words = ("--draws", "20", "--batch", 2**16, "--workers", "1")
+    done = run(bundle, *words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert done.returncode == 0 and done.stdout == run(bundle, *words[:2]).stdout != "", done.stderr
 
 
 @pytest.mark.parametrize("set_to", [None, ""])
