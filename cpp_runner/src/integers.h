@@ -4,8 +4,7 @@
 //
 // where s has a number for each feature of x, or one for each row. Sums are exact, so a row of the product depends on
 // nothing but its own row. Tiles, strips and panels are those of product.h, with four numbers in place of one: a
-// processor with VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions. The
-// left factor is rounded into strips with room for ROWS rows, whose bytes lie in the order in which a tile reads them.
+// processor with VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions.
 #pragma once
 
 #include <algorithm>
@@ -33,12 +32,12 @@ constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
 constexpr double SMALLEST = 1e-30;             // the largest number of a row that is scaled; less counts as nothing
 
-// The left factor (M, K), in strips of up to ROWS rows: within a strip, four columns of each row lie together.
+// The left factor (M, K), rounded to levels.
 class LeftBytes {
  public:
   void shape(std::int64_t rows, std::int64_t depth) {
-    rows_ = rows, depth_ = rounded_up(depth, FOUR), strips_ = Even(rows, ROWS);
-    data_.assign(static_cast<std::size_t>(strips_.count * ROWS * depth_), ZERO_LEVEL);
+    rows_ = rows, stride_ = rounded_up(depth, FOUR);  // the weights of what is behind the last column are 0
+    data_.resize(static_cast<std::size_t>(rows * stride_));
     scales_.assign(static_cast<std::size_t>(rows), 1.0F);
   }
 
@@ -62,16 +61,16 @@ class LeftBytes {
     }
   }
 
-  const Even& strips() const { return strips_; }
-  const std::uint8_t* strip(std::int64_t number) const { return data_.data() + number * ROWS * depth_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t stride() const { return stride_; }
+  const std::uint8_t* row(std::int64_t number) const { return data_.data() + number * stride_; }
   const float* scales() const { return scales_.data(); }
 
  private:
   // Sets some columns of a row; `level` gives how many levels there are to 1 in each.
   template <class Real, class Level>
   void put_row(std::int64_t row, std::int64_t first, const Real* numbers, std::int64_t width, const Level& level) {
-    row_.resize(static_cast<std::size_t>(width));
-    std::uint8_t* const levels = row_.data();
+    std::uint8_t* const levels = data_.data() + row * stride_ + first;
 #pragma GCC ivdep
     for (std::int64_t k = 0; k < width; ++k) {
       Real scaled = numbers[k] * level(k);
@@ -79,13 +78,6 @@ class LeftBytes {
       scaled = scaled > -Real{ZERO_LEVEL} ? scaled : -Real{ZERO_LEVEL};
       levels[k] = level_of(scaled);
     }
-    const std::int64_t number = strips_.part_of(row);
-    std::uint8_t* const strip = data_.data() + (number * depth_ * ROWS) + (row - strips_.first(number)) * FOUR;
-    std::int64_t k = 0;
-    if (first % FOUR == 0) {
-      for (; k + FOUR <= width; k += FOUR) std::memcpy(strip + (first + k) * ROWS, levels + k, FOUR);
-    }
-    for (; k < width; ++k) strip[(first + k) / FOUR * FOUR * ROWS + (first + k) % FOUR] = levels[k];
   }
 
   // The nearest level, of halves the even one, as ONNX has it. Added to 1.5 times a power of two, a number is rounded so,
@@ -101,9 +93,8 @@ class LeftBytes {
     return static_cast<std::uint8_t>(bits & 0xff);
   }
 
-  std::int64_t rows_ = 0, depth_ = 0;
-  Even strips_{0, ROWS};
-  std::vector<std::uint8_t> data_, row_;
+  std::int64_t rows_ = 0, stride_ = 0;
+  std::vector<std::uint8_t> data_;
   std::vector<float> scales_;  // (M), what a row's products are multiplied by
 };
 
@@ -136,7 +127,7 @@ class RightBytes {
   template <class Real>
   void product(const LeftBytes& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
-    const Even& strips = left.strips();
+    const Even strips(left.rows(), ROWS);
     for (std::int64_t number = 0; number < panels_.count; ++number) {
       const std::int64_t first = panels_.first(number) * GROUP, groups = panels_.size(number);
       const std::int8_t* const panel = data_.data() + first * depth_;
@@ -144,7 +135,7 @@ class RightBytes {
       for (std::int64_t strip = 0; strip < strips.count; ++strip) {
         const std::int64_t row = strips.first(strip);
         const std::int8_t* const ahead = panel + depth_ * groups * GROUP + strip * pace * (depth_ / FOUR);
-        const Tile<Real> tile{left.strip(strip), panel, ahead, pace, depth_, strips.size(strip),
+        const Tile<Real> tile{left.row(row), left.stride(), panel, ahead, pace, depth_, strips.size(strip),
                               std::min(groups * GROUP, columns_ - first), left.scales() + row, offsets_.data() + first,
                               scales_.data() + first, bias ? bias + first : nullptr, out + row * stride + first, stride,
                               add};
@@ -160,6 +151,7 @@ class RightBytes {
   template <class Real>
   struct Tile {
     const std::uint8_t* left;
+    std::int64_t left_stride;
     const std::int8_t *right, *ahead;
     std::int64_t pace, depth, rows, columns;
     const float* row_scales;
@@ -177,7 +169,7 @@ class RightBytes {
         if (rows < N) return of_width<W, N - 1>();
       }
       std::int32_t sums[N][W * GROUP];
-      multiply<N, W>(left, right, depth, ahead, pace, sums);
+      multiply<N, W>(left, left_stride, right, depth, ahead, pace, sums);
       for (std::int64_t row = 0; row < N; ++row) {
         if constexpr (std::is_same_v<Real, float>) {
           if (columns == W * GROUP && !bias && !add) {
@@ -219,10 +211,10 @@ class RightBytes {
   // The sums of a tile. Meanwhile `next` is prefetched, `pace` bytes for every four columns of the left factor.
 #if defined(HAS_VNNI)
   template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, const std::int8_t* next,
-                       std::int64_t pace, std::int32_t (&out)[N][W * GROUP]) {
+  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
+                       const std::int8_t* next, std::int64_t pace, std::int32_t (&out)[N][W * GROUP]) {
     __m512i sums[N][W] = {};
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * GROUP * W, next += pace) {
+    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W, next += pace) {
       if (N > ROWS / 2) __builtin_prefetch(next, 0, 2);  // into the second-level cache
       __m512i weights[W];
 #pragma GCC unroll 3
@@ -230,7 +222,7 @@ class RightBytes {
 #pragma GCC unroll 12
       for (std::int64_t row = 0; row < N; ++row) {
         std::int32_t four;
-        std::memcpy(&four, a + row * FOUR, sizeof(four));
+        std::memcpy(&four, a + row * stride, sizeof(four));
         const __m512i numbers = _mm512_set1_epi32(four);
 #pragma GCC unroll 3
         for (std::int64_t i = 0; i < W; ++i) {
@@ -247,20 +239,20 @@ class RightBytes {
 #elif defined(HAS_AVX2)
   // A group at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
   template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, const std::int8_t*, std::int64_t,
-                       std::int32_t (&out)[N][W * GROUP]) {
+  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
+                       const std::int8_t*, std::int64_t, std::int32_t (&out)[N][W * GROUP]) {
     const __m256i ones = _mm256_set1_epi16(1);
     for (std::int64_t group = 0; group < W; ++group) {
       __m256i sums[N][2];
       for (auto& row : sums) row[0] = row[1] = _mm256_setzero_si256();
       const std::uint8_t* numbers = a;
       const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * group;
-      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR * ROWS, weights += 2 * W) {
+      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR, weights += 2 * W) {
         const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
 #pragma GCC unroll 12
         for (std::int64_t row = 0; row < N; ++row) {
           std::int32_t four;
-          std::memcpy(&four, numbers + row * FOUR, sizeof(four));
+          std::memcpy(&four, numbers + row * stride, sizeof(four));
           const __m256i left = _mm256_set1_epi32(four);
           const auto added = [&](__m256i right) { return _mm256_madd_epi16(_mm256_maddubs_epi16(left, right), ones); };
           sums[row][0] = _mm256_add_epi32(sums[row][0], added(first));
@@ -272,13 +264,13 @@ class RightBytes {
   }
 #else
   template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, const std::int8_t* b, std::int64_t depth, const std::int8_t*, std::int64_t,
-                       std::int32_t (&out)[N][W * GROUP]) {
+  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
+                       const std::int8_t*, std::int64_t, std::int32_t (&out)[N][W * GROUP]) {
     std::memset(out, 0, sizeof(out));
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR * ROWS, b += FOUR * GROUP * W) {
+    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W) {
       for (std::int64_t row = 0; row < N; ++row) {
         for (std::int64_t column = 0; column < W * GROUP; ++column) {
-          for (std::int64_t i = 0; i < FOUR; ++i) out[row][column] += a[row * FOUR + i] * b[column * FOUR + i];
+          for (std::int64_t i = 0; i < FOUR; ++i) out[row][column] += a[row * stride + i] * b[column * FOUR + i];
         }
       }
     }

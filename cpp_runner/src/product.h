@@ -50,10 +50,6 @@ struct Even {
 
   std::int64_t first(std::int64_t part) const { return part * least + std::min(part, larger); }
   std::int64_t size(std::int64_t part) const { return least + (part < larger); }
-  std::int64_t part_of(std::int64_t thing) const {
-    const std::int64_t in_larger = larger * (least + 1);
-    return thing < in_larger ? thing / (least + 1) : larger + (thing - in_larger) / least;
-  }
 };
 
 // A vector register; aligned like the number, so that it may be read from anywhere.

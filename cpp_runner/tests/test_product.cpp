@@ -144,7 +144,7 @@ void check_rows() {
   nothing.shape(1, 4);
   const float zeros[4] = {};
   nothing.put_rows(zeros, 4);
-  for (int k = 0; k < 4; ++k) CHECK(nothing.strip(0)[k] == ZERO_LEVEL);
+  for (int k = 0; k < 4; ++k) CHECK(nothing.row(0)[k] == ZERO_LEVEL);
   CHECK(nothing.scales()[0] < 1e-30F);
 }
 
@@ -160,7 +160,7 @@ void check_overflow() {
   LeftBytes left;
   left.shape(3, DEPTH);
   const auto level = [&left](std::int64_t row, std::int64_t k) {
-    return left.strip(0)[(k / FOUR * ROWS + row) * FOUR + k % FOUR] - ZERO_LEVEL;
+    return left.row(row)[k] - ZERO_LEVEL;
   };
   left.put(0, a.data(), DEPTH, DEPTH, levels.data());
   for (std::int64_t k = 0; k < DEPTH; ++k) {
