@@ -36,11 +36,20 @@ void append_rounded(std::string& text, double number) {
   text.append(digits, end);
 }
 
+template <class Numbers>
+std::string as_list(const Numbers& numbers) {
+  std::string text = "[";
+  for (const auto number : numbers) append(text, number), text += ',';
+  if (numbers.empty()) return text + ']';
+  text.back() = ']';
+  return text;
+}
+
 namespace fs = std::filesystem;
 
 // What every draw has in common, its log-probability to the last digit.
 std::string written(const Tokens& tokens, bool finished, double log_prob) {
-  return R"("tokens":)" + nlohmann::json(tokens).dump() + R"(,"finished":)" + (finished ? "true" : "false") +
+  return R"("tokens":)" + as_list(tokens) + R"(,"finished":)" + (finished ? "true" : "false") +
          R"(,"log_prob":)" + nlohmann::json(log_prob).dump() + "}";
 }
 
@@ -62,7 +71,7 @@ bool writes_tsv(const std::string& out) {
 fs::path partial_path(const fs::path& resolved) { return fs::path(resolved).concat(".partial"); }
 
 std::string as_json(const Draw& draw) {
-  return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + nlohmann::json(draw.prototypes).dump() +
+  return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + as_list(draw.prototypes) +
          "," + written(draw.tokens, draw.finished, draw.log_prob);
 }
 
@@ -71,7 +80,7 @@ std::string as_json(std::size_t source, const Answer& answer) {
 }
 
 std::string as_json(std::size_t source, const Tokens& answer) {
-  return R"({"index":)" + std::to_string(source) + R"(,"tokens":)" + nlohmann::json(answer).dump() + "}";
+  return R"({"index":)" + std::to_string(source) + R"(,"tokens":)" + as_list(answer) + "}";
 }
 
 Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
@@ -89,10 +98,7 @@ std::string Spelling::as_json(const Sample& sample) const {
   std::string text = pair(sample.source, sample.target);
   text += R"(,"index":)", append(text, sample.index);
   text += R"(,"log_prob":)", append_rounded(text, sample.log_prob);
-  text += R"(,"prototypes":[)";
-  for (const auto row : sample.prototypes) append(text, row), text += ',';
-  if (!sample.prototypes.empty()) text.pop_back();
-  text += ']';
+  text += R"(,"prototypes":)" + as_list(sample.prototypes);
   if (sample.votes) {
     text += R"(,"votes":[)", append(text, sample.votes->first);
     text += ',', append(text, sample.votes->second), text += ']';
