@@ -16,15 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
-from throughput import FRESH, SEED, cpu_model, flops_a_token, untrained
+from onnx import TensorProto
+from throughput import FRESH, SEED, as_integers, cpu_model, flops_a_token, product, untrained
 
 from compgen.data import random
 from compgen.export.assemble import assemble
@@ -59,30 +57,6 @@ def some_inputs(backend: OnnxBackend, checkpoint: Checkpoint) -> StepInputs:
     return step_inputs(state, random.uniforms(SEED, samples, AT + 1)[:, AT], np.ones(2, np.float32))
 
 
-def product(inner: int, outer: int, *, integers: bool) -> Callable[[], object]:
-    """A product (256, inner) x (inner, outer) by ONNX Runtime on one thread."""
-    rng = np.random.default_rng(SEED)
-    weights: NDArray[Any] = rng.uniform(-1, 1, (inner, outer)).astype(np.float32)
-    x: NDArray[Any] = rng.uniform(-1, 1, (BATCH, inner)).astype(np.float32)
-    operator, extra, kinds = "MatMul", [], (TensorProto.FLOAT, TensorProto.FLOAT)
-    if integers:
-        weights, x = (weights * 64).astype(np.int8), (x * 127 + 128).astype(np.uint8)
-        operator, extra, kinds = "MatMulInteger", ["zero"], (TensorProto.UINT8, TensorProto.INT32)
-    graph = helper.make_graph(
-        [helper.make_node(operator, ["x", "weights", *extra], ["y"])],
-        "product",
-        [helper.make_tensor_value_info("x", kinds[0], [BATCH, inner])],
-        [helper.make_tensor_value_info("y", kinds[1], [BATCH, outer])],
-        [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(np.array(128, np.uint8), "zero")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # float32 has no use for the zero
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, {"x": x})
-
-
 def in_turn(works: list[Callable[[], object]], repeats: int) -> NDArray[np.float64]:
     """Seconds of each work in each repeat (works, repeats), one after another."""
     seconds = np.zeros((len(works), repeats))
@@ -104,10 +78,12 @@ def row(name: str, checkpoint: Checkpoint, repeats: int) -> str:
         backends = [OnnxBackend(bundle, 1, "cpu") for bundle in (exact, fast)]
         inputs = some_inputs(backends[0], checkpoint)
         inner, outer = config.hidden + (config.output if config.feed else 0), 4 * config.hidden
-        products = [product(inner, outer, integers=integers) for integers in (False, True)]
+        rng = np.random.default_rng(SEED)
+        factors = rng.random((BATCH, inner), dtype=np.float32), rng.random((inner, outer), dtype=np.float32)
+        products = [product(*factors, threads=1), product(*as_integers(*factors), threads=1)]
         seconds = in_turn([*(lambda b=b: b.step(inputs) for b in backends), *products], repeats)
         in_integers = 2.0 * BATCH * sum(np.prod(shape) for shape in _integer_shapes(fast))
-    in_all = BATCH * flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest)
+    in_all = BATCH * sum(flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest))
     slow, quick, by_float, by_integer = np.median(seconds, axis=1)
     one = 2.0 * BATCH * inner * outer  # multiplications and additions of a product of the gates' shape
     limits = (in_all * by_float / one, (in_all - in_integers) * by_float / one + in_integers * by_integer / one)

@@ -1,13 +1,16 @@
 """Samples per second of every runtime, against each other and the arithmetic limit.
 
-    python scripts/bench/throughput.py runs/demo/recomb2.pt
+    pip install --target build/openvino openvino
+    python scripts/bench/throughput.py runs/demo/recomb2.pt --peer build/openvino
 
 One run prints two tables. The first decodes by continuous batching over few prototypes, encoded beforehand, in every
 runtime and at several batch sizes: the generator itself, and networks of fresh weights in the sizes of the paper's
 SCAN and morphology generators, whose sequences mean nothing. ONNX Runtime and the C++ runner have a worker a core, as
 `cgen sample` has; PyTorch has one worker and all cores. Tokens are those of samples; the limit is what they need
-in multiplications, without padding, at the measured rate of ONNX Runtime's matrix product. What the C++ runner takes
-to start is taken off.
+in multiplications, without padding, at the measured rate of ONNX Runtime's matrix product. An int8 bundle has a limit
+of its own: what it multiplies in integers at the rate of the product of integers, and the rest as in float32. What
+the C++ runner takes to start is taken off. OpenVINO runs the same step graph by the same batching, told to compute in
+float32; without --peer its rows are left out.
 
 The second is end to end for the generator itself: `cgen sample` as a user runs it (start of the program, choice of
 prototypes, encoding, filters, writing) against the plain PyTorch loop: encode the batch's prototypes, decode until
@@ -17,24 +20,28 @@ Medians over repeats. Without the C++ runner (`make runner`) its rows are left o
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
 import torch
 import torch.nn.functional as F
-from onnx import TensorProto, helper
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
 
 from compgen.data import random
 from compgen.data.vocabulary import EOS_ID, SEP_ID
@@ -92,41 +99,62 @@ def rate(multiply: Callable[[], object], flops: float) -> float:
     return flops / best / 1e9
 
 
-def matrix_rates(hidden: int, threads: int) -> tuple[float, float]:
-    """GFLOP/s of PyTorch and of ONNX Runtime at the shape of the decoder's gates."""
+class Rates(NamedTuple):
+    """GFLOP/s of matrix products: of PyTorch, of ONNX Runtime, and of ONNX Runtime in integers."""
+
+    torch: float
+    onnx: float
+    integers: float
+
+
+def matrix_rates(hidden: int, threads: int) -> Rates:
+    """The rates at the shape of the decoder's gates."""
     m, k, n = 256, 2 * hidden, 4 * hidden
     a, b = np.random.default_rng(0).random((2, max(m, k), max(k, n)), dtype=np.float32)
     a, b = np.ascontiguousarray(a[:m, :k]), np.ascontiguousarray(b[:k, :n])
-    node = helper.make_node("MatMul", ["a", "b"], ["c"])
-    kind = TensorProto.FLOAT
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    works = (lambda: x @ y, product(a, b, threads), product(*as_integers(a, b), threads))
+    return Rates(*(rate(work, 2.0 * m * k * n) for work in works))
+
+
+def as_integers(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Activations and weights between 0 and 1 in the types of int8 bundles."""
+    return (a * 127 + 128).astype(np.uint8), (b * 64).astype(np.int8)
+
+
+def product(a: NDArray[Any], b: NDArray[Any], threads: int) -> Callable[[], object]:
+    """The product of activations and weights by ONNX Runtime, in float32 or in the integers of int8 bundles."""
+    integers = b.dtype == np.int8
+    operator, extra, out = (
+        ("MatMulInteger", ["zero"], TensorProto.INT32) if integers else ("MatMul", [], TensorProto.FLOAT)
+    )
+    constants = [numpy_helper.from_array(b, "b"), numpy_helper.from_array(np.array(128, np.uint8), "zero")]
     graph = helper.make_graph(
-        [node],
+        [helper.make_node(operator, ["a", "b", *extra], ["c"])],
         "product",
-        [helper.make_tensor_value_info("a", kind, [m, k])],
-        [helper.make_tensor_value_info("c", kind, [m, n])],
-        [helper.make_tensor("b", kind, [k, n], b.tobytes(), raw=True)],
+        [helper.make_tensor_value_info("a", helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)],
+        [helper.make_tensor_value_info("c", out, [len(a), b.shape[1]])],
+        constants[: 1 + integers],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    x, y = torch.from_numpy(a), torch.from_numpy(b)
-    flops = 2.0 * m * k * n
-    return rate(lambda: x @ y, flops), rate(lambda: session.run(None, {"a": a}), flops)
+    return lambda: session.run(None, {"a": a})
 
 
-def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: float) -> float:
+def flops_a_token(config: NetworkConfig, vocabulary: int, time_steps: float) -> tuple[float, float]:
     """Multiplications and additions of one row's decoding step over memories of so many tokens.
 
-    What the token read gives is looked up.
+    What the token read gives is looked up. First those that int8 bundles have in integers, then the others.
     """
     c = config
     state = c.hidden + (c.output if c.feed else 0)
     gates = state * 4 * c.hidden
     query = state * c.memories * c.attention
     attend = c.memories * 2 * c.attention * time_steps * 1.5  # half for adding what stands for a token's position
-    write = (c.hidden + c.memories * c.attention) * c.output + c.output * vocabulary
-    return 2.0 * (gates + query + attend + write)
+    combine, write = (c.hidden + c.memories * c.attention) * c.output, c.output * vocabulary
+    return 2.0 * (gates + query + combine), 2.0 * (attend + write)
 
 
 def untrained(checkpoint: Checkpoint, sizes: dict[str, int]) -> Checkpoint:
@@ -172,6 +200,38 @@ class Inside:
             max_length=self.checkpoint.max_length, temperature=(first, second),
         )  # fmt: skip
         return sum(len(draw.tokens) + draw.finished for draws in finished for draw in draws)
+
+
+class OpenVino(OnnxBackend):
+    """A bundle's graphs in OpenVINO, for so many calls at a time, each on one thread."""
+
+    def __init__(self, bundle: Bundle, threads: int) -> None:
+        super().__init__(bundle, 1, "cpu")
+        for graph in filter(None, (self._step, self._encoder, self._start)):
+            graph.session = OpenVinoSession(graph.name, threads)
+
+
+class OpenVinoSession:
+    """What `OnnxGraph` asks of a session."""
+
+    def __init__(self, path: str, threads: int) -> None:
+        import openvino
+
+        options = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": threads, "INFERENCE_NUM_THREADS": threads}
+        self._compiled = openvino.Core().compile_model(path, "CPU", options)
+        self._of_thread = threading.local()
+
+    def run(self, outputs: list[str], inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """The outputs of those names."""
+        if not hasattr(self._of_thread, "request"):
+            self._of_thread.request = self._compiled.create_infer_request()
+        found = self._of_thread.request.infer(inputs, share_inputs=True)
+        return [np.array(found[name]) for name in outputs]
+
+
+def has_openvino() -> bool:
+    """Whether OpenVINO is there."""
+    return importlib.util.find_spec("openvino") is not None
 
 
 class Native:
@@ -273,7 +333,9 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
     """The first table's rows of one generator."""
     assert checkpoint.pool is not None, "the benchmark samples a generator"
     config = NetworkConfig(**checkpoint.config["network"])
-    flops = flops_a_token(config, len(checkpoint.vocabulary), float((checkpoint.pool.tokens != 0).sum(axis=1).mean()))
+    large, small = flops_a_token(
+        config, len(checkpoint.vocabulary), float((checkpoint.pool.tokens != 0).sum(axis=1).mean())
+    )
     with tempfile.TemporaryDirectory() as folder:
         bundle = bundle_of(checkpoint, Path(folder) / "bundle")
         runtimes: dict[str, tuple[Inside | Native, list[int]]] = {
@@ -281,6 +343,8 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
             "torchscript": (Inside(TorchScriptBackend(bundle, threads, trust_code=True), checkpoint, 1), batches),
             "onnx": (Inside(OnnxBackend(bundle, 1, "cpu"), checkpoint, threads), batches),
         }
+        if has_openvino():
+            runtimes["OpenVINO"] = (Inside(OpenVino(bundle, threads), checkpoint, threads), batches)
         if has_runner():
             runtimes["C++, onnx"] = (Native(bundle, checkpoint, "graph", threads), [64, 256])
             runtimes["C++, own step"] = (Native(bundle, checkpoint, "own", threads), [60, 120, 240])
@@ -291,13 +355,14 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
         for runtime, (run, sizes) in runtimes.items():
             rows += [(runtime, batch, *speed(run, batch, repeats)) for batch in sizes]
             rates.append(matrix_rates(config.hidden, threads))  # the best of several moments
-    by_torch, by_onnx = (max(found) for found in zip(*rates, strict=True))
-    limit = by_onnx * 1e9 / flops
+    best = Rates(*(max(found) for found in zip(*rates, strict=True)))
+    limit, own = (1e9 / (large / of_large + small / best.onnx) for of_large in (best.onnx, best.integers))
     eager = max(tokens_s for runtime, _, _, tokens_s in rows if runtime == "torch")
-    what = f"{name}: {flops / 1e6:.2f} MFLOP a token; products {by_onnx:.0f} GFLOP/s, in PyTorch {by_torch:.0f}"
-    print(f"| *{what}* | | | *{limit:,.0f}* | *100%* | |")
+    products = f"products {best.onnx:.0f} GFLOP/s, in PyTorch {best.torch:.0f}"
+    print(f"| *{name}: {(large + small) / 1e6:.2f} MFLOP a token; {products}* | | | *{limit:,.0f}* | *100%* | |")
+    print(f"| *the same in int8: products {best.integers:.0f} Gop/s* | | | *{own:,.0f}* | *100%* | |")
     for runtime, batch, samples_s, tokens_s in rows:
-        share, ratio = f"{tokens_s / limit:.0%}", f"{tokens_s / eager:.1f}"
+        share, ratio = f"{tokens_s / (own if 'int8' in runtime else limit):.0%}", f"{tokens_s / eager:.1f}"
         print(f"| {runtime} | {batch} | {samples_s:,.0f} | {tokens_s:,.0f} | {share} | {ratio} |", flush=True)
 
 
@@ -321,7 +386,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=REPEATS, help="of each row of the first table")
     parser.add_argument("--sizes", nargs="+", choices=["own", *FRESH], default=["own", *FRESH])
     parser.add_argument("--tables", nargs="+", choices=["decoding", "end"], default=["decoding", "end"])
+    parser.add_argument("--peer", type=Path, help="folder that OpenVINO was installed to")
     options = parser.parse_args()
+    if options.peer:
+        sys.path.append(str(options.peer))
     torch.set_num_threads(options.threads)
     checkpoint = Checkpoint.load(options.checkpoint)
     print(f"{cpu_model()}, {options.threads} threads\n")

@@ -262,7 +262,7 @@ def limit(network: Transformer, batch: int, sources: list[Words], targets: list[
     """Seconds that targets need at the least, greedily."""
     by_source, by_target = layers_of(network)
     read, written = (sum(len(words) + 1 for words in some) for some in (sources, targets))
-    _, product = matrix_rates(network.config.size, 1)
+    product = matrix_rates(network.config.size, 1).onnx
     if batch == 1:
         return 2e-9 * read * by_source / product + 1e-9 * written * by_target / read_rate(by_target)
     return 2e-9 * (read * by_source + written * by_target) / product
