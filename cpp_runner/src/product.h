@@ -1,8 +1,8 @@
 // Matrix products of a batch with weights that stay the same: weights are copied once and for all into the order in
 // which the innermost loop reads them, rows of the batch are read where they lie.
 //
-// The loop holds a tile of ROWS x COLUMNS sums in the processor's registers, and adds to it a column of the left factor
-// times a row of the right one. COLUMNS is two or three vector registers; ROWS is what the rest of the registers allow.
+// The loop holds a tile of sums in the processor's registers, up to ROWS rows of up to VECTORS registers each, and adds to
+// it a column of the left factor times a row of the right one.
 // The inner dimension is split into stretches of DEPTH, so that a stretch of the whole batch stays in the second-level
 // cache. While a panel of weights is multiplied, the next one is prefetched, piece by piece: all weights together are
 // more than that cache holds.
@@ -36,8 +36,6 @@ constexpr std::int64_t DEPTH = 512;
 
 template <class Real>
 constexpr std::int64_t LANES = REGISTER / static_cast<std::int64_t>(sizeof(Real));
-template <class Real>
-constexpr std::int64_t COLUMNS = VECTORS * LANES<Real>;
 
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
