@@ -1,9 +1,9 @@
 """Bundles whose decoding step has its large weight matrices in 8-bit integers: faster, and another sampler.
 
 A sample stays a function of its address: it is the same in any batch, with any number of threads, and from the step as
-from the whole loop. So the rows of a product must not see each other: each feature of an activation has one scale,
-fixed at export from samples of the generator itself (see `integers`). Attention, softmax and the choice of the token
-stay in floating point.
+from the whole loop. So the rows of a product must not see each other: each feature of an activation has one scale. It
+is fixed at export from samples of the generator itself, as integer weights are (see `integers` and `rounding`).
+Attention, softmax and the choice of the token stay in floating point.
 
 Rounding to integers turns a difference in the last bit into one of a whole level, so floating point must not depend on
 the batch either. It does in one place: ONNX Runtime multiplies a single row by another routine than many.
@@ -23,10 +23,11 @@ from safetensors.numpy import save
 from compgen.data.padding import padded
 from compgen.errors import BundleError
 from compgen.export.assemble import HALVES, seal
-from compgen.export.integers import constants, large_products, rounded, with_integers
+from compgen.export.integers import Integers, constants, large_products, with_integers
 from compgen.export.onnx_functions import OURS, int8_product, never_one_row
 from compgen.export.onnx_graphs import save_graphs
 from compgen.export.onnx_sampler import sampler
+from compgen.export.rounding import Moments, rounded
 from compgen.export.step_weights import own_step, step_weights
 from compgen.export.verify import BATCH, THREADS, Distance, Runner, Task, Written, compare, distance, require, task
 from compgen.models.backend import TorchBackend
@@ -40,9 +41,10 @@ from compgen.runtime.onnx_backend import OnnxBackend, OnnxLoop
 from compgen.runtime.predict import advance, opening
 from compgen.trained.checkpoint import Checkpoint
 
-CALIBRATION, CALIBRATION_SEED = 256, 8  # samples for the ranges of activations; the distance is measured on others
+CALIBRATION, CALIBRATION_SEED = 256, 8  # samples of activations; the distance is measured on others
+SPARED = 0.08  # of the multiplications of large products: so many may stay in float32, those nearest to the tokens
 
-Ranges = dict[str, NDArray[np.float32]]  # by activation, the largest magnitude of each feature (K)
+Products = dict[str, tuple[str, NDArray[np.float32]]]  # as `large_products` gives them
 # For some rows of a model's memories: their first state, and a function from a state to the next one and to
 # log-probabilities (B, V).
 Opener = Callable[[slice], tuple[State, Callable[[State], tuple[State, NDArray[np.floating[Any]]]]]]
@@ -73,19 +75,20 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     if bundle.manifest.decoder.dtype != "float32":
         raise BundleError(f"int8 is made from float32 weights, found {bundle.manifest.decoder.dtype}")
     models = {name: onnx.load(bundle.path / name) for name in bundle.manifest.graphs if name != SAMPLER}
-    large = large_products(models[STEP])
-    if not large:
+    if not large_products(models[STEP]):
         raise BundleError("no weight matrix of this network is large enough for int8 to be faster")
-    ranges = _ranges(checkpoint, models[STEP])
     weights = step_weights(checkpoint.network)
+    products = to_round(models[STEP], weights)
+    moments = _moments(checkpoint, models[STEP], sorted({activation for activation, _ in products.values()}))
+    integers = {output: (name, rounded(matrix, moments[name])) for output, (name, matrix) in products.items()}
     for name, matrix in list(weights.items()):
-        for activation, constant in large.values():
+        for output, (_, constant) in products.items():
             if np.array_equal(constant, matrix):
-                integers = rounded(matrix, ranges[activation])
+                arrays = integers[output][1]
                 weights.pop(name, None)
-                weights |= {f"{name}.{kind}": integers[kind] for kind in ("levels", "scales")}
-                weights[f"{name}.int8"] = integers["weights"]
-    models[STEP] = quantised(models[STEP], ranges)
+                weights |= {f"{name}.{kind}": arrays[kind] for kind in ("levels", "scales")}
+                weights[f"{name}.int8"] = arrays["weights"]
+    models[STEP] = quantised(models[STEP], integers)
     models[SAMPLER] = sampler(models, checkpoint.network, HALVES[checkpoint.kind])
     graphs = save_graphs(models, bundle.path)
     (bundle.path / STEP_WEIGHTS).write_bytes(save(weights))
@@ -93,8 +96,24 @@ def approximate(checkpoint: Checkpoint, bundle: Bundle) -> Bundle:
     return Bundle.load(bundle.path)
 
 
-def quantised(model: Any, ranges: Ranges) -> Any:
-    """A copy of a float32 graph with its large products in integers; values beyond a range count as its end."""
+def to_round(step: Any, weights: Mapping[str, NDArray[Any]]) -> Products:
+    """The large products of a step without those that stay in float32.
+
+    An error of the output's products, `project` and `combine`, goes into the very next token, so they are spared where
+    they are few of the multiplications.
+    """
+    found = large_products(step)
+    left = SPARED * sum(matrix.size for _, matrix in found.values())
+    for name in ("project", "combine"):
+        for output, (_, matrix) in list(found.items()):
+            if np.array_equal(matrix, weights[name]) and matrix.size <= left:
+                del found[output]
+                left -= matrix.size
+    return found
+
+
+def quantised(model: Any, integers: Mapping[str, tuple[str, Integers]]) -> Any:
+    """A copy of a float32 graph with some products in integers, see `with_integers`."""
     several = {name for name, constant in constants(model).items() if constant.ndim == 3}  # matrices
 
     def replacement(node: Any) -> Any:
@@ -102,29 +121,24 @@ def quantised(model: Any, ranges: Ranges) -> Any:
             return helper.make_node(never_one_row.name, node.input, node.output, domain=OURS.domain)
         return node
 
-    integers = {
-        output: (activation, rounded(matrix, ranges[activation]))
-        for output, (activation, matrix) in large_products(model).items()
-    }
     return with_integers(model, integers, int8_product, replacement, never_one_row)
 
 
-def _ranges(checkpoint: Checkpoint, step: Any) -> Ranges:
-    """The ranges of a step's activations over samples at the generator's own temperature."""
-    probe = _Probe(checkpoint.network, step)
+def _moments(checkpoint: Checkpoint, step: Any, activations: list[str]) -> dict[str, Moments]:
+    """The moments of a step's activations over samples at the generator's own temperature."""
+    probe = _Probe(checkpoint.network, step, activations)
     task(checkpoint, CALIBRATION, CALIBRATION_SEED).stepwise(probe, CALIBRATION, BATCH)
-    return probe.largest
+    return {name: Moments.of(rows) for name, rows in probe.rows.items()}
 
 
 class _Probe(TorchBackend):
-    """A backend that runs the step's graph and keeps the ranges of the activations of its large products."""
+    """A backend that runs the step's graph and keeps some activations."""
 
-    def __init__(self, network: Network, step: Any) -> None:
+    def __init__(self, network: Network, step: Any, activations: list[str]) -> None:
         super().__init__(network, threads=THREADS)
-        self.largest: Ranges = {}
-        self._watched = sorted({activation for activation, _ in large_products(step).values()})
+        self.rows: dict[str, list[NDArray[np.float32]]] = {name: [] for name in activations}
         step = copy.deepcopy(step)
-        for name in self._watched:
+        for name in activations:
             step.graph.node.append(helper.make_node("Identity", [name], [f"{name}/watched"]))
             step.graph.output.append(helper.make_tensor_value_info(f"{name}/watched", TensorProto.FLOAT, None))
         options = device.onnxruntime().SessionOptions()
@@ -135,9 +149,8 @@ class _Probe(TorchBackend):
         given = {tensor.name: getattr(inputs, tensor.name) for tensor in self._session.get_inputs()}
         found = self._session.run(None, given)
         outputs, watched = StepOutputs(*found[: len(StepOutputs._fields)]), found[len(StepOutputs._fields) :]
-        for name, values in zip(self._watched, watched, strict=True):
-            largest = np.abs(values.reshape(-1, values.shape[-1])).max(axis=0)  # (..., K) to (K)
-            self.largest[name] = np.maximum(self.largest.get(name, largest), largest)
+        for rows, values in zip(self.rows.values(), watched, strict=True):
+            rows.append(values.reshape(-1, values.shape[-1]))  # (..., K) to (B, K)
         return outputs
 
 

@@ -1,11 +1,11 @@
 """Weight matrices in 8-bit integers, and graphs that multiply by them.
 
-    x W  ~  column_scale * (round(x / s) @ weights)      weights = round(s * W / column_scale)
+    x W  ~  column_scale * (round(x / s) @ weights)      weights ~ s * W / column_scale
 
 The products are exact integer arithmetic, and the rows of a batch do not see each other: s has a number for each
-feature of x, fixed at export (`int8_product`), or one for each row, its largest number over 127 (`int8_rows`; weights
-are then rounded without s). ONNX Runtime's dynamic quantisation scales by the largest of the whole batch, so it is not
-used.
+feature of x, fixed at export (`int8_product`; the weights are chosen by `rounding`), or one for each row, its largest
+number over 127 (`int8_rows`; weights are then rounded without s). ONNX Runtime's dynamic quantisation scales by the
+largest of the whole batch, so it is not used.
 
 Activations are unsigned with 128 for zero, weights signed: the pair of types that ONNX Runtime multiplies fast. Weights
 stay within ±64, because processors without VNNI add two products in 16 bits, and 2 * 255 * 64 still fits: so every
@@ -20,23 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from compgen.export.onnx_functions import LEVELS, MICROSOFT, OURS, inlined
+from compgen.export.onnx_functions import MICROSOFT, OURS, inlined
 from compgen.runtime.bundle import MOST_WEIGHT
 
 LARGE = 2**14  # numbers in a matrix from where on integers are faster; below, the step's other operations take longer
 PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}  # attributes of a Gemm that is x W + y
 Integers = dict[str, NDArray[Any]]
-
-
-def rounded(matrix: NDArray[np.float32], largest: NDArray[np.float32]) -> Integers:
-    """Round a matrix (K, N) to integers, for activations whose features are at most `largest` (K) in magnitude.
-
-    Returns:
-        weights (K, N) int8; levels (K), the number of an activation's levels from 0 to 1; scales (N) of the product.
-    """
-    feature = np.where(largest > 0, largest, 1) / LEVELS  # (K)
-    integers = rounded_by_column(feature[:, None] * matrix.astype(np.float64))
-    return {"weights": integers["weights"], "levels": (1 / feature).astype(np.float32), "scales": integers["scales"]}
 
 
 def rounded_by_column(matrix: NDArray[np.floating[Any]]) -> Integers:
@@ -45,9 +34,15 @@ def rounded_by_column(matrix: NDArray[np.floating[Any]]) -> Integers:
     Returns:
         weights (K, N) int8; scales (N) of the product.
     """
-    heaviest = np.abs(matrix).max(axis=0).astype(np.float64)
-    column = np.where(heaviest > 0, heaviest, 1) / MOST_WEIGHT  # (N)
+    column = column_scales(matrix)
     return {"weights": np.rint(matrix / column).astype(np.int8), "scales": column.astype(np.float32)}
+
+
+def column_scales(matrix: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The scales (N) by which the heaviest weight of each column is the largest integer."""
+    heaviest = np.abs(matrix).max(axis=0).astype(np.float64)
+    scales: NDArray[np.float64] = np.where(heaviest > 0, heaviest, 1) / MOST_WEIGHT
+    return scales
 
 
 def with_integers(
