@@ -8,8 +8,8 @@ make the error small that a product has on samples:
 V' makes up for what the rounding of some features has in common with others. With E[q q^T] = R^T R, R upper triangular,
 the first term is a sum of squares, one for each row of R. The rows of Z are found from the last to the first: each is
 rounded such that its own square is least, given the errors of those after it. This is GPTQ (Frantar et al. 2022) as
-Babai's nearest plane (Chen et al. 2025). What differs: V' is rounded, not V, and the features of largest moments go
-first.
+Babai's nearest plane (Chen et al. 2025). What differs: V' is rounded, not V; the features of largest moments go first;
+and a column whose integers would leave ±64 gets a larger scale, instead of being cut.
 """
 
 from collections.abc import Sequence
@@ -65,18 +65,23 @@ def rounded(matrix: NDArray[np.float32], moments: Moments) -> Integers:
     squares = moments.squares[np.ix_(order, order)] + DAMPING * np.eye(len(order))
     exact += np.linalg.solve(squares, moments.errors[np.ix_(order, order)] @ exact)  # V'
     scales = column_scales(exact)
+    integers = nearest(exact / scales, squares)
+    largest = np.abs(integers).max(axis=0)
+    beyond = largest > MOST_WEIGHT  # columns whose heaviest weight has to make up for others
+    scales[beyond] *= largest[beyond] / (MOST_WEIGHT - 1)
+    integers[:, beyond] = nearest(exact[:, beyond] / scales[beyond], squares)
     weights = np.empty(matrix.shape, np.int8)
-    weights[order] = nearest(exact / scales, squares)
+    weights[order] = np.clip(integers, -MOST_WEIGHT, MOST_WEIGHT)
     return {"weights": weights, "levels": moments.levels, "scales": scales.astype(np.float32)}
 
 
 def nearest(matrix: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Integers Z within ±64 near V (K, N), whose tr((V - Z)^T squares (V - Z)) is small; see the module's text."""
+    """Integers Z near V (K, N) whose tr((V - Z)^T squares (V - Z)) is small; see the module's text."""
     upper = np.linalg.cholesky(squares).T
     upper /= np.diag(upper)[:, None].copy()
     integers, errors = np.empty_like(matrix), np.empty_like(matrix)
     for row in reversed(range(len(matrix))):
         wanted = matrix[row] + upper[row, row + 1 :] @ errors[row + 1 :]
-        integers[row] = np.clip(np.rint(wanted), -MOST_WEIGHT, MOST_WEIGHT)
+        integers[row] = np.rint(wanted)
         errors[row] = matrix[row] - integers[row]
     return integers

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compgen.export.onnx_functions import LEVELS
@@ -33,6 +33,7 @@ def error(x, matrix, integers):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 24), st.integers(1, 24))
+@example(1717, 5, 4)  # where the heaviest weight of a column is to make up for others
 @EXAMPLES
 def test_a_product_is_never_worse_than_with_each_weight_rounded_alone(seed, features, causes):
     x, matrix = samples(seed, features, causes), np.random.default_rng(seed).normal(size=(features, 32))
@@ -64,8 +65,7 @@ def test_weights_make_up_for_activations_that_are_always_rounded_up():
 @EXAMPLES
 def test_without_relations_the_nearest_integers_are_those_of_each_weight(seed, features):
     matrix = np.random.default_rng(seed).uniform(-80, 80, (features, 5))
-    expected = np.clip(np.rint(matrix), -MOST_WEIGHT, MOST_WEIGHT)
-    np.testing.assert_array_equal(nearest(matrix, np.diag(np.arange(1.0, features + 1))), expected)
+    np.testing.assert_array_equal(nearest(matrix, np.diag(np.arange(1.0, features + 1))), np.rint(matrix))
 
 
 def test_batches_are_added_up_and_the_result_is_the_same_each_time():
