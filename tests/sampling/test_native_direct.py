@@ -97,8 +97,11 @@ def test_answers_are_those_of_python(bundles, kind, step):
     some = asked()
     expected = in_python(bundles / kind, some)
     assert len({*map(tuple, expected)}) > 15
-    for batch, workers in ((1, 1), (7, 3), (500, 2)):
-        assert answers(bundles / kind, some, "--step", step, "--batch", batch, "--workers", workers) == expected
+    one = answers(bundles / kind, some, "--step", step, "--batch", 1, "--workers", 1)
+    apart = sum(found != wanted for found, wanted in zip(one, expected, strict=True))
+    assert apart <= ((kind, step) == ("int8", "own"))  # where a last digit may round a number to another level
+    for batch, workers in ((7, 3), (500, 2)):
+        assert answers(bundles / kind, some, "--step", step, "--batch", batch, "--workers", workers) == one
 
 
 @pytest.mark.parametrize("changes", [{}, {"memories": 1}], ids=str)
