@@ -37,20 +37,20 @@ void append_rounded(std::string& text, double number) {
 }
 
 template <class Numbers>
-std::string as_list(const Numbers& numbers) {
-  std::string text = "[";
+void append_list(std::string& text, const Numbers& numbers) {
+  text += '[';
   for (const auto number : numbers) append(text, number), text += ',';
-  if (numbers.empty()) return text + ']';
+  if (numbers.empty()) text += ',';
   text.back() = ']';
-  return text;
 }
 
 namespace fs = std::filesystem;
 
 // What every draw has in common, its log-probability to the last digit.
-std::string written(const Tokens& tokens, bool finished, double log_prob) {
-  return R"("tokens":)" + as_list(tokens) + R"(,"finished":)" + (finished ? "true" : "false") +
-         R"(,"log_prob":)" + nlohmann::json(log_prob).dump() + "}";
+void append_written(std::string& text, const Tokens& tokens, bool finished, double log_prob) {
+  text += R"("tokens":)", append_list(text, tokens);
+  text += finished ? R"(,"finished":true,"log_prob":)" : R"(,"finished":false,"log_prob":)";
+  append(text, log_prob), text += '}';
 }
 
 }  // namespace
@@ -71,16 +71,26 @@ bool writes_tsv(const std::string& out) {
 fs::path partial_path(const fs::path& resolved) { return fs::path(resolved).concat(".partial"); }
 
 std::string as_json(const Draw& draw) {
-  return R"({"index":)" + std::to_string(draw.index) + R"(,"prototypes":)" + as_list(draw.prototypes) +
-         "," + written(draw.tokens, draw.finished, draw.log_prob);
+  std::string text = R"({"index":)";
+  text.reserve(8 * (draw.tokens.size() + draw.prototypes.size()) + 128);
+  append(text, draw.index);
+  text += R"(,"prototypes":)", append_list(text, draw.prototypes), text += ',';
+  append_written(text, draw.tokens, draw.finished, draw.log_prob);
+  return text;
 }
 
 std::string as_json(std::size_t source, const Answer& answer) {
-  return R"({"index":)" + std::to_string(source) + "," + written(answer.target, answer.finished, answer.log_prob);
+  std::string text = R"({"index":)";
+  append(text, source), text += ',';
+  append_written(text, answer.target, answer.finished, answer.log_prob);
+  return text;
 }
 
 std::string as_json(std::size_t source, const Tokens& answer) {
-  return R"({"index":)" + std::to_string(source) + R"(,"tokens":)" + as_list(answer) + "}";
+  std::string text = R"({"index":)";
+  append(text, source);
+  text += R"(,"tokens":)", append_list(text, answer);
+  return text += '}';
 }
 
 Spelling::Spelling(const std::vector<std::string>& vocabulary) : tokens_(vocabulary) {
@@ -98,7 +108,7 @@ std::string Spelling::as_json(const Sample& sample) const {
   std::string text = pair(sample.source, sample.target);
   text += R"(,"index":)", append(text, sample.index);
   text += R"(,"log_prob":)", append_rounded(text, sample.log_prob);
-  text += R"(,"prototypes":)" + as_list(sample.prototypes);
+  text += R"(,"prototypes":)", append_list(text, sample.prototypes);
   if (sample.votes) {
     text += R"(,"votes":[)", append(text, sample.votes->first);
     text += ',', append(text, sample.votes->second), text += ']';

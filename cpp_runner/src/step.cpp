@@ -169,45 +169,63 @@ struct OwnStep final : Step<Real> {
 #pragma GCC ivdep
       for (std::int64_t k = 0; k < n * a; ++k) query[k] = tangent(query[k]);
     }
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t slot = 0; slot < n; ++slot) attend_to(batch, row, slot, scratch);
-    }
+    // Each part for all memories before the next, because the parts of one wait for one another.
+    for (std::int64_t memory = 0; memory < rows * n; ++memory) score(batch, memory, scratch);
+    for (std::int64_t memory = 0; memory < rows * n; ++memory) weigh(batch, memory, scratch);
+    for (std::int64_t memory = 0; memory < rows * n; ++memory) add_up_values(batch, memory, scratch);
   }
 
-  // One row's attention to one of its memories.
-  void attend_to(const Batch<Real>& batch, std::int64_t row, std::int64_t slot, Scratch<Real>& scratch) const {
-    const std::int64_t memory = row * n + slot;
+  // Where the vector of a token's position, relative to that which is written, begins in the arrays of positions.
+  auto place_of_token(const Batch<Real>& batch, std::int64_t memory) const {
+    const std::int64_t step = batch.position[static_cast<std::size_t>(memory / n)], first = memory % n * (2 * clip + 1);
+    return [=](std::int64_t j) { return (first + std::clamp(j - step, -clip, clip) + clip) * a; };
+  }
+
+  Real* weights_of(const Batch<Real>& batch, std::int64_t memory, Scratch<Real>& scratch) const {
+    return scratch.weights.data() + memory * registers(batch.width);
+  }
+
+  // The scores of a memory's tokens.
+  void score(const Batch<Real>& batch, std::int64_t memory, Scratch<Real>& scratch) const {
     const auto* const read = batch.memories.data() + memory;
-    const Real *const keys = read->keys, *const values = read->values;
-    const std::int64_t length = read->length;
-    const std::int64_t step = batch.position[static_cast<std::size_t>(row)];
-    // Where the vector of a token's position, relative to that which is written, begins in the arrays of positions.
-    const auto position = [&](std::int64_t j) {
-      return (slot * (2 * clip + 1) + std::clamp(j - step, -clip, clip) + clip) * a;
-    };
-    // Keys and values of all rows are more than the caches hold, so those of the next row are prefetched; with 64-byte
+    // Keys and values of all rows are more than the caches hold, so those of the next are prefetched; with 64-byte
     // registers, this was measured to take longer than it saves.
-    [[maybe_unused]] const auto* const next = row + 1 < batch.rows ? read + n : read;
+    [[maybe_unused]] const auto* const next = memory + 1 < batch.rows * n ? read + 1 : read;
+    const auto place = place_of_token(batch, memory);
     const Real* const query = scratch.queries.data() + memory * a;
     const Real scale = Real{1} / std::sqrt(static_cast<Real>(a));
-    Real* const weights = scratch.weights.data() + memory * registers(batch.width);
-    Real highest = -std::numeric_limits<Real>::max(), total = 0;
+    Real* const scores = weights_of(batch, memory, scratch);
     for_width<Real>(a, [&](auto registers) {
       const std::int64_t size = registers > 0 ? registers * LANES<Real> : a;
-      for (std::int64_t j = 0; j < length; ++j) {
+      for (std::int64_t j = 0; j < read->length; ++j) {
 #if VECTOR_BYTES < 64
         ask_for(next->keys + j * size, size), ask_for(next->values + j * size, size);
 #endif
-        weights[j] = dot(query, keys + j * size, position_keys.data() + position(j), size) * scale;
+        scores[j] = dot(query, read->keys + j * size, position_keys.data() + place(j), size) * scale;
       }
     });
+  }
+
+  // Turns a memory's scores into weights that are not yet divided by their sum.
+  void weigh(const Batch<Real>& batch, std::int64_t memory, Scratch<Real>& scratch) const {
+    const std::int64_t length = batch.memories[static_cast<std::size_t>(memory)].length;
+    Real* const weights = weights_of(batch, memory, scratch);
+    Real highest = -std::numeric_limits<Real>::max();
     for (std::int64_t j = 0; j < length; ++j) highest = std::max(highest, weights[j]);
     scratch.peaks[static_cast<std::size_t>(memory)] = highest;
     apply(weights, length, [highest](Real score) { return std::exp(score - highest); });
-    for (std::int64_t j = 0; j < length; ++j) total += weights[j];
+  }
+
+  // The context: a memory's values by their weights.
+  void add_up_values(const Batch<Real>& batch, std::int64_t memory, Scratch<Real>& scratch) const {
+    const auto& read = batch.memories[static_cast<std::size_t>(memory)];
+    const Real* const weights = weights_of(batch, memory, scratch);
+    Real total = 0;
+    for (std::int64_t j = 0; j < read.length; ++j) total += weights[j];
+    const auto place = place_of_token(batch, memory);
     Real* const context = scratch.contexts.data() + memory * a;
-    const auto moved = [&](std::int64_t j) { return position_values.data() + position(j); };
-    weighted_sum(weights, values, moved, length, a, context);
+    weighted_sum(weights, read.values, [&](std::int64_t j) { return position_values.data() + place(j); }, read.length, a,
+                 context);
     const Real share = Real{1} / total;
     for (std::int64_t i = 0; i < a; ++i) context[i] *= share;
   }
