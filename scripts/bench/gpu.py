@@ -97,7 +97,7 @@ def main() -> None:
         checkpoint = resized(trained, sizes)
         config, pool = NetworkConfig(**checkpoint.config["network"]), checkpoint.pool
         assert pool is not None, "the benchmark samples a generator"
-        work = sum(flops_a_token(config, len(checkpoint.vocabulary), float(pool.longest)))
+        work = flops_a_token(config, len(checkpoint.vocabulary), float(pool.longest))
         with tempfile.TemporaryDirectory() as folder:
             bundle = bundle_of(checkpoint, Path(folder) / "bundle")
             loops: dict[str, Loop] = {"torch": TorchLoop(checkpoint.network, options.device)}

@@ -13,16 +13,14 @@ import copy
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import torch
 from numpy.typing import NDArray
-from onnx import TensorProto
-from throughput import FRESH, SEED, as_integers, cpu_model, flops_a_token, product, untrained
+from throughput import FRESH, SEED, as_integers, cpu_model, flops_a_token, flops_in_integers, product, untrained
 
 from compgen.data import random
 from compgen.export.assemble import assemble
@@ -30,7 +28,6 @@ from compgen.export.int8 import approximate
 from compgen.models.config import NetworkConfig
 from compgen.runtime.backend import StepInputs
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import STEP
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.runtime.predict import advance, opening, step_inputs
 from compgen.trained.checkpoint import Checkpoint
@@ -82,8 +79,8 @@ def row(name: str, checkpoint: Checkpoint, repeats: int) -> str:
         factors = rng.random((BATCH, inner), dtype=np.float32), rng.random((inner, outer), dtype=np.float32)
         products = [product(*factors, threads=1), product(*as_integers(*factors), threads=1)]
         seconds = in_turn([*(lambda b=b: b.step(inputs) for b in backends), *products], repeats)
-        in_integers = 2.0 * BATCH * sum(np.prod(shape) for shape in _integer_shapes(fast))
-    in_all = BATCH * sum(flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest))
+        in_integers = BATCH * flops_in_integers(fast)
+    in_all = BATCH * flops_a_token(config, len(checkpoint.vocabulary), checkpoint.pool.longest)
     slow, quick, by_float, by_integer = np.median(seconds, axis=1)
     one = 2.0 * BATCH * inner * outer  # multiplications and additions of a product of the gates' shape
     limits = (in_all * by_float / one, (in_all - in_integers) * by_float / one + in_integers * by_integer / one)
@@ -93,11 +90,6 @@ def row(name: str, checkpoint: Checkpoint, repeats: int) -> str:
         f"| {slow / quick:.2f} ({low:.2f}-{high:.2f}) | {limits[0] / slow:.0%} | {limits[1] / quick:.0%} "
         f"| {one / by_float / 1e9:.0f} / {one / by_integer / 1e9:.0f} |"
     )
-
-
-def _integer_shapes(bundle: Bundle) -> Iterator[list[int]]:
-    tensors = onnx.load(bundle.path / STEP).graph.initializer
-    return (list(tensor.dims) for tensor in tensors if tensor.data_type == TensorProto.INT8)
 
 
 def main() -> None:
