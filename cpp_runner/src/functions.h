@@ -1,6 +1,7 @@
 // Functions of single numbers, in code that the compiler turns into vector instructions on any processor.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "begin_instructions.h"
@@ -36,8 +37,12 @@ Quotient<float> tangent_quotient(float x) {
                   P9 = of_power<HALVED>(9, 1.193167520341376e-08F), Q0 = 0.8958335518836975F,
                   Q2 = of_power<HALVED>(2, 0.41847091913223267F), Q4 = of_power<HALVED>(4, 2.3176170885562897e-02F),
                   Q6 = of_power<HALVED>(6, 2.9411030118353665e-04F), Q8 = of_power<HALVED>(8, 6.953474667170667e-07F);
-  x = x > END ? END : x;  // not std::min and std::max, which become two instructions each
-  x = x < -END ? -END : x;
+  if constexpr (HALVED) {
+    x = x > END ? END : x;  // an instruction each
+    x = x < -END ? -END : x;
+  } else {  // two each, but training's saturated sigmoids, 3e-8 apart otherwise, keep their digits, and its figures hold
+    x = std::min(std::max(x, -END), END);
+  }
   const float t = x * x;
   const float p = (((P9 * t + P7) * t + P5) * t + P3) * t + P1, q = (((Q8 * t + Q6) * t + Q4) * t + Q2) * t + Q0;
   return {x * p, q};
