@@ -107,7 +107,7 @@ void check_integers() {
   }
 }
 
-// Rows whose largest number is 127 or 254 have levels of 1 and 2; the product begins with a bias, and is added.
+// Rows whose largest number is 127 or 254 have levels of 1 and 2; the product begins with a bias, and is added, or neither.
 void check_rows() {
   for (const std::int64_t rows : {1, 2, 3, 7, 13}) {
     for (const std::int64_t columns : {1, 33, 64}) {
@@ -131,11 +131,14 @@ void check_rows() {
       left.shape(rows, depth);
       left.put_rows(a.data(), depth);
       right.product(left, out.data(), columns, bias.data(), true);
+      std::vector<float> alone(out.size());
+      right.product(left, alone.data(), columns);
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t column = 0; column < columns; ++column) {
           float sum = 0;
           for (std::int64_t k = 0; k < depth; ++k) sum += a[size(row * depth + k)] * weights[size(k * columns + column)];
           CHECK(out[size(row * columns + column)] == doctest::Approx(3 + bias[size(column)] + sum / 4));
+          CHECK(alone[size(row * columns + column)] == doctest::Approx(sum / 4));
         }
       }
     }
