@@ -94,7 +94,7 @@ def call(
     if failed == NO_SUCH_INSTRUCTIONS:
         named = os.environ.get("COMPGEN_INSTRUCTIONS")
         raise UserError(
-            f"COMPGEN_INSTRUCTIONS={named}: expected vnni, avx512, avx2 or portable, if the processor has it"
+            f"COMPGEN_INSTRUCTIONS={named}: expected amx, vnni, avx512, avx2 or portable, if the processor has it"
         )
     if failed:
         raise MemoryError(f"{function}: no memory or no thread is left")

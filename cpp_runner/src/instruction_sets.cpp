@@ -5,8 +5,26 @@
 #include "errors.h"
 #include "instructions.h"
 
+#if defined(X86_SETS) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace compgen {
 namespace {
+
+#if defined(X86_SETS)
+// Whether the processor has tiles, and the system lets this process use them.
+bool has_amx() {
+#if defined(__linux__)
+  constexpr long REQUEST_PERMISSION = 0x1023, TILES = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+         syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILES) == 0;
+#else
+  return false;
+#endif
+}
+#endif
 
 // The sets that this processor has, the best first.
 std::vector<std::string> sets() {
@@ -18,7 +36,9 @@ std::vector<std::string> sets() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) found.push_back("vnni");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (vnni && has_amx()) found.push_back("amx");
+  if (vnni) found.push_back("vnni");
   if (avx512) found.push_back("avx512");
   if (avx2) found.push_back("avx2");
 #endif

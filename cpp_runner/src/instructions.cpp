@@ -21,6 +21,7 @@ namespace compgen {
   std::unique_ptr<const Transformer<Real>> make_transformer(const Bundle& bundle); \
   }
 #if defined(X86_SETS)
+COMPGEN_SET(amx)
 COMPGEN_SET(vnni)
 COMPGEN_SET(avx512)
 COMPGEN_SET(avx2)
@@ -47,6 +48,7 @@ struct Set {
 
 const Set SETS[] = {
 #if defined(X86_SETS)
+    COMPGEN_MAKERS(amx, avx2),
     COMPGEN_MAKERS(vnni, avx2),
     COMPGEN_MAKERS(avx512, avx2),
     COMPGEN_MAKERS(avx2, avx2),

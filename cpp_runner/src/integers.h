@@ -5,6 +5,7 @@
 // where s has a number for each feature of x, or one for each row. Sums are exact, so a row of the product depends on
 // nothing but its own row. Tiles, strips and panels are those of product.h, with four numbers in place of one: a
 // processor with VNNI multiplies and adds four bytes in each 32-bit lane at once, one with AVX2 in three instructions.
+// One with AMX multiplies and adds blocks of up to 16 rows, 64 numbers and 16 columns, in 16 cycles.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 #include "product.h"
 
-#if defined(HAS_AVX2) || defined(HAS_VNNI)
+#if defined(HAS_AVX2) || defined(HAS_VNNI) || defined(HAS_AMX)
 #include <immintrin.h>
 #endif
 
@@ -26,7 +27,13 @@
 namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
-constexpr std::int64_t GROUP = 16;             // columns that lie together; a panel is of up to VECTORS groups
+constexpr std::int64_t GROUP = 16;             // columns that lie together
+#if defined(HAS_AMX)
+// A tile is of up to 2 x 2 of the processor's, which have up to BLOCK rows of 64 bytes.
+constexpr std::int64_t BLOCK = 16, BLOCKS = 2, GROUPS = 2, STEP_OF_DEPTH = 64;
+#else
+constexpr std::int64_t BLOCK = 1, BLOCKS = ROWS, GROUPS = VECTORS, STEP_OF_DEPTH = FOUR;
+#endif
 constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
 constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of two products leaves 16 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
@@ -36,8 +43,9 @@ constexpr double SMALLEST = 1e-30;             // the largest number of a row th
 class LeftBytes {
  public:
   void shape(std::int64_t rows, std::int64_t depth) {
-    rows_ = rows, stride_ = rounded_up(depth, FOUR);  // the weights of what is behind the last column are 0
-    data_.resize(static_cast<std::size_t>(rows * stride_));
+    rows_ = rows, stride_ = rounded_up(depth, STEP_OF_DEPTH);  // the weights of what is behind the last column are 0
+    if (BLOCK > 1) stride_ |= STEP_OF_DEPTH;  // an odd number of cache lines, so that the rows of a block can all be cached
+    data_.resize(static_cast<std::size_t>((rows + BLOCK - 1) * stride_));  // whole blocks are read
     scales_.assign(static_cast<std::size_t>(rows), 1.0F);
   }
 
@@ -94,19 +102,39 @@ class LeftBytes {
   }
 
   std::int64_t rows_ = 0, stride_ = 0;
-  std::vector<std::uint8_t> data_;
+  Aligned<std::uint8_t> data_;
   std::vector<float> scales_;  // (M), what a row's products are multiplied by
 };
 
-// The right factor (K, N), in panels of up to VECTORS groups of columns.
+#if defined(HAS_AMX)
+// The sizes of the processor's tiles, for this thread and as long as this lives: 0 to 3 are sums, 4 and 5 blocks of the left
+// factor, 6 and 7 of the right one.
+class Configured {
+ public:
+  explicit Configured(std::int64_t height) {
+    struct alignas(64) {
+      std::uint8_t palette = 1, start = 0, reserved[14] = {};
+      std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::uint8_t rows[16] = {};
+    } sizes;
+    for (int tile = 0; tile < 8; ++tile) sizes.rows[tile] = tile < 6 ? static_cast<std::uint8_t>(height) : BLOCK;
+    _tile_loadconfig(&sizes);
+  }
+  ~Configured() { _tile_release(); }
+  Configured(const Configured&) = delete;
+  Configured& operator=(const Configured&) = delete;
+};
+#endif
+
+// The right factor (K, N), in panels of up to GROUPS groups of columns.
 class RightBytes {
  public:
   RightBytes() = default;
   RightBytes(const Aligned<std::int8_t>& matrix, Aligned<float> scales, std::int64_t depth,
              std::int64_t columns)
-      : depth_(rounded_up(depth, FOUR)),
+      : depth_(rounded_up(depth, STEP_OF_DEPTH)),
         columns_(columns),
-        panels_(rounded_up(columns, GROUP) / GROUP, VECTORS),
+        panels_(rounded_up(columns, GROUP) / GROUP, GROUPS),
         scales_(std::move(scales)) {
     data_.assign(static_cast<std::size_t>(depth_ * rounded_up(columns, GROUP)), 0);
     offsets_.assign(static_cast<std::size_t>(columns), 0);
@@ -127,21 +155,28 @@ class RightBytes {
   template <class Real>
   void product(const LeftBytes& left, Real* out, std::int64_t stride, const Real* bias = nullptr,
                bool add = false) const {
-    const Even strips(left.rows(), ROWS);
+    const std::int64_t blocks = (left.rows() + BLOCK - 1) / BLOCK;
+    if (blocks == 0) return;
+    const std::int64_t height = (left.rows() + blocks - 1) / blocks;  // of all blocks but the last
+    const Even strips(blocks, BLOCKS);
+#if defined(HAS_AMX)
+    const Configured configured(height);
+#endif
     for (std::int64_t number = 0; number < panels_.count; ++number) {
       const std::int64_t first = panels_.first(number) * GROUP, groups = panels_.size(number);
       const std::int8_t* const panel = data_.data() + first * depth_;
-      const std::int64_t pace = FOUR * GROUP * groups / std::max<std::int64_t>(1, strips.count);
+      const std::int64_t pace = FOUR * GROUP * groups / strips.count;
       for (std::int64_t strip = 0; strip < strips.count; ++strip) {
-        const std::int64_t row = strips.first(strip);
+        const std::int64_t row = strips.first(strip) * height;
+        const std::int64_t rows = std::min(strips.size(strip) * height, left.rows() - row);
         const std::int8_t* const ahead = panel + depth_ * groups * GROUP + strip * pace * (depth_ / FOUR);
-        const Tile<Real> tile{left.row(row), left.stride(), panel, ahead, pace, depth_, strips.size(strip),
+        const Tile<Real> tile{left.row(row), left.stride(), panel, ahead, pace, depth_, height, rows,
                               std::min(groups * GROUP, columns_ - first), left.scales() + row, offsets_.data() + first,
                               scales_.data() + first, bias ? bias + first : nullptr, out + row * stride + first, stride,
                               add};
         if (groups == 1) tile.template of_width<1>();
         else if (groups == 2) tile.template of_width<2>();
-        else tile.template of_width<VECTORS>();
+        else tile.template of_width<GROUPS>();
       }
     }
   }
@@ -153,7 +188,7 @@ class RightBytes {
     const std::uint8_t* left;
     std::int64_t left_stride;
     const std::int8_t *right, *ahead;
-    std::int64_t pace, depth, rows, columns;
+    std::int64_t pace, depth, height, rows, columns;
     const float* row_scales;
     const std::int32_t* offsets;
     const float* scales;
@@ -162,15 +197,15 @@ class RightBytes {
     std::int64_t stride;
     bool add;
 
-    // Calls the code for this number of rows, which the compiler has unrolled.
-    template <std::int64_t W, std::int64_t N = ROWS>
+    // Calls the code for this number of blocks, which the compiler has unrolled.
+    template <std::int64_t W, std::int64_t N = BLOCKS>
     void of_width() const {
       if constexpr (N > 1) {
-        if (rows < N) return of_width<W, N - 1>();
+        if (rows <= (N - 1) * height) return of_width<W, N - 1>();
       }
-      std::int32_t sums[N][W * GROUP];
-      multiply<N, W>(left, left_stride, right, depth, ahead, pace, sums);
-      for (std::int64_t row = 0; row < N; ++row) {
+      alignas(64) std::int32_t sums[N * BLOCK][W * GROUP];
+      multiply<N, W>(sums);
+      for (std::int64_t row = 0; row < (BLOCK > 1 ? rows : N); ++row) {
         if constexpr (std::is_same_v<Real, float>) {
           if (columns == W * GROUP && !bias && !add) {
             write<W>(sums[row], row);
@@ -206,79 +241,113 @@ class RightBytes {
         to[column] = before + static_cast<Real>(number);
       }
     }
-  };
 
-  // The sums of a tile. Meanwhile `next` is prefetched, `pace` bytes for every four columns of the left factor.
-#if defined(HAS_VNNI)
-  template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
-                       const std::int8_t* next, std::int64_t pace, std::int32_t (&out)[N][W * GROUP]) {
-    __m512i sums[N][W] = {};
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W, next += pace) {
-      if (N > ROWS / 2) __builtin_prefetch(next, 0, 2);  // into the second-level cache
-      __m512i weights[W];
-#pragma GCC unroll 3
-      for (std::int64_t i = 0; i < W; ++i) weights[i] = _mm512_loadu_si512(b + 64 * i);
-#pragma GCC unroll 12
-      for (std::int64_t row = 0; row < N; ++row) {
-        std::int32_t four;
-        std::memcpy(&four, a + row * stride, sizeof(four));
-        const __m512i numbers = _mm512_set1_epi32(four);
-#pragma GCC unroll 3
-        for (std::int64_t i = 0; i < W; ++i) {
-          sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
+    // The sums. Meanwhile `ahead` is prefetched into the second-level cache, `pace` bytes for every four columns of the
+    // left factor.
+#if defined(HAS_AMX)
+    template <std::int64_t N, std::int64_t W>
+    void multiply(std::int32_t (&exact)[N * BLOCK][W * GROUP]) const {
+      const std::uint8_t* a = left;
+      const std::int8_t *b = right, *next = ahead;
+      const std::int64_t below = height * left_stride, to_next = STEP_OF_DEPTH / FOUR * pace;
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+      for (std::int64_t k = 0; k < depth; k += STEP_OF_DEPTH, a += STEP_OF_DEPTH, b += STEP_OF_DEPTH * GROUP * W) {
+        _tile_loadd(6, b, FOUR * GROUP * W);
+        _tile_loadd(4, a, left_stride);
+        _tile_dpbusd(0, 4, 6);
+        if constexpr (W > 1) {
+          _tile_loadd(7, b + FOUR * GROUP, FOUR * GROUP * W);
+          _tile_dpbusd(1, 4, 7);
         }
+        if constexpr (N > 1) {
+          _tile_loadd(5, a + below, left_stride);
+          _tile_dpbusd(2, 5, 6);
+          if constexpr (W > 1) _tile_dpbusd(3, 5, 7);
+        }
+        for (std::int64_t i = 0; i < to_next; i += 64) __builtin_prefetch(next + i, 0, 2);
+        next += to_next;
       }
+      constexpr std::int64_t STRIDE = sizeof(exact[0]);
+      _tile_stored(0, exact[0], STRIDE);
+      if constexpr (W > 1) _tile_stored(1, exact[0] + GROUP, STRIDE);
+      if constexpr (N > 1) _tile_stored(2, exact[height], STRIDE);
+      if constexpr (N > 1 && W > 1) _tile_stored(3, exact[height] + GROUP, STRIDE);
     }
-#pragma GCC unroll 12
-    for (std::int64_t row = 0; row < N; ++row) {  // no memcpy, for which the sums would have to be in memory all the time
+#elif defined(HAS_VNNI)
+    template <std::int64_t N, std::int64_t W>
+    void multiply(std::int32_t (&exact)[N][W * GROUP]) const {
+      const std::uint8_t* a = left;
+      const std::int8_t *b = right, *next = ahead;
+      __m512i sums[N][W] = {};
+      for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W, next += pace) {
+        if (N > ROWS / 2) __builtin_prefetch(next, 0, 2);
+        __m512i weights[W];
 #pragma GCC unroll 3
-      for (std::int64_t i = 0; i < W; ++i) _mm512_storeu_si512(out[row] + GROUP * i, sums[row][i]);
-    }
-  }
-#elif defined(HAS_AVX2)
-  // A group at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
-  template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
-                       const std::int8_t*, std::int64_t, std::int32_t (&out)[N][W * GROUP]) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    for (std::int64_t group = 0; group < W; ++group) {
-      __m256i sums[N][2];
-      for (auto& row : sums) row[0] = row[1] = _mm256_setzero_si256();
-      const std::uint8_t* numbers = a;
-      const auto* weights = reinterpret_cast<const __m256i*>(b) + 2 * group;
-      for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR, weights += 2 * W) {
-        const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
+        for (std::int64_t i = 0; i < W; ++i) weights[i] = _mm512_loadu_si512(b + 64 * i);
 #pragma GCC unroll 12
         for (std::int64_t row = 0; row < N; ++row) {
           std::int32_t four;
-          std::memcpy(&four, numbers + row * stride, sizeof(four));
-          const __m256i left = _mm256_set1_epi32(four);
-          const auto added = [&](__m256i right) { return _mm256_madd_epi16(_mm256_maddubs_epi16(left, right), ones); };
-          sums[row][0] = _mm256_add_epi32(sums[row][0], added(first));
-          sums[row][1] = _mm256_add_epi32(sums[row][1], added(second));
+          std::memcpy(&four, a + row * left_stride, sizeof(four));
+          const __m512i numbers = _mm512_set1_epi32(four);
+#pragma GCC unroll 3
+          for (std::int64_t i = 0; i < W; ++i) {
+            sums[row][i] = _mm512_dpbusd_epi32(sums[row][i], numbers, weights[i]);
+          }
         }
       }
-      for (std::int64_t row = 0; row < N; ++row) std::memcpy(out[row] + group * GROUP, sums[row], sizeof(sums[row]));
+#pragma GCC unroll 12
+      for (std::int64_t row = 0; row < N; ++row) {  // no memcpy, for which the sums would be in memory all the time
+#pragma GCC unroll 3
+        for (std::int64_t i = 0; i < W; ++i) _mm512_storeu_si512(exact[row] + GROUP * i, sums[row][i]);
+      }
     }
-  }
+#elif defined(HAS_AVX2)
+    // A group at a time, so that the sums stay in registers. Sums of two products fit 16 bits (integers.py).
+    template <std::int64_t N, std::int64_t W>
+    void multiply(std::int32_t (&exact)[N][W * GROUP]) const {
+      const __m256i ones = _mm256_set1_epi16(1);
+      for (std::int64_t group = 0; group < W; ++group) {
+        __m256i sums[N][2];
+        for (auto& row : sums) row[0] = row[1] = _mm256_setzero_si256();
+        const std::uint8_t* numbers = left;
+        const auto* weights = reinterpret_cast<const __m256i*>(right) + 2 * group;
+        for (std::int64_t k = 0; k < depth; k += FOUR, numbers += FOUR, weights += 2 * W) {
+          const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
+#pragma GCC unroll 12
+          for (std::int64_t row = 0; row < N; ++row) {
+            std::int32_t four;
+            std::memcpy(&four, numbers + row * left_stride, sizeof(four));
+            const __m256i bytes = _mm256_set1_epi32(four);
+            const auto added = [&](__m256i with) { return _mm256_madd_epi16(_mm256_maddubs_epi16(bytes, with), ones); };
+            sums[row][0] = _mm256_add_epi32(sums[row][0], added(first));
+            sums[row][1] = _mm256_add_epi32(sums[row][1], added(second));
+          }
+        }
+        for (std::int64_t row = 0; row < N; ++row) std::memcpy(exact[row] + group * GROUP, sums[row], sizeof(sums[row]));
+      }
+    }
 #else
-  template <std::int64_t N, std::int64_t W>
-  static void multiply(const std::uint8_t* a, std::int64_t stride, const std::int8_t* b, std::int64_t depth,
-                       const std::int8_t*, std::int64_t, std::int32_t (&out)[N][W * GROUP]) {
-    std::memset(out, 0, sizeof(out));
-    for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W) {
-      for (std::int64_t row = 0; row < N; ++row) {
-        for (std::int64_t column = 0; column < W * GROUP; ++column) {
-          for (std::int64_t i = 0; i < FOUR; ++i) out[row][column] += a[row * stride + i] * b[column * FOUR + i];
+    template <std::int64_t N, std::int64_t W>
+    void multiply(std::int32_t (&exact)[N][W * GROUP]) const {
+      std::memset(exact, 0, sizeof(exact));
+      const std::uint8_t* a = left;
+      const std::int8_t* b = right;
+      for (std::int64_t k = 0; k < depth; k += FOUR, a += FOUR, b += FOUR * GROUP * W) {
+        for (std::int64_t row = 0; row < N; ++row) {
+          for (std::int64_t column = 0; column < W * GROUP; ++column) {
+            for (std::int64_t i = 0; i < FOUR; ++i) exact[row][column] += a[row * left_stride + i] * b[column * FOUR + i];
+          }
         }
       }
     }
-  }
 #endif
+  };
 
   std::int64_t depth_ = 0, columns_ = 0;
-  Even panels_{0, VECTORS};
+  Even panels_{0, GROUPS};
   Aligned<std::int8_t> data_;
   Aligned<std::int32_t> offsets_;      // (N) what the zero level adds to a sum
   Aligned<float> scales_;              // (N)

@@ -71,8 +71,8 @@ void check(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
 }
 
 void check_integers() {
-  for (const std::int64_t rows : {1, 9, 12, 14}) {
-    for (const std::int64_t depth : {1, 4, 31, 300}) {
+  for (const std::int64_t rows : {0, 1, 9, 12, 14, 17, 33, 50}) {
+    for (const std::int64_t depth : {1, 4, 31, 64, 300}) {
       for (const std::int64_t columns : {1, 32, 45, 49}) {
         std::mt19937 random(2);
         const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
@@ -185,8 +185,7 @@ void check_overflow() {
 
 namespace compgen::INSTRUCTIONS {
 
-TEST_CASE("products are right for every size that does not fit the tiles") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("products are right for every size that does not fit the tiles, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
   for (const std::int64_t rows : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 30}) {
     for (const std::int64_t depth : {0, 1, 7, 512, 513, 1100}) {
@@ -198,18 +197,15 @@ TEST_CASE("products are right for every size that does not fit the tiles") {
   }
 }
 
-TEST_CASE("products in integers round to levels, and add exactly") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("products in integers round to levels, and add exactly, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_integers();
 }
 
-TEST_CASE("products in integers scale each row by its largest number") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("products in integers scale each row by its largest number, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) check_rows();
 }
 
-TEST_CASE("products in integers take numbers that are none") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("products in integers take numbers that are none, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
   check_overflow<float>();
   if constexpr (VECTOR_BYTES < 64) check_overflow<double>();

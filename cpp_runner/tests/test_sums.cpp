@@ -63,8 +63,7 @@ double worst_tangent() {
 
 namespace compgen::INSTRUCTIONS {
 
-TEST_CASE("weighted sums are right for every width that does not fit the registers") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("weighted sums are right for every width that does not fit the registers, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
   for (const std::int64_t count : {0, 1, 5}) {
     for (const std::int64_t width : {1, 3, 8, 17, 64, 100, 128, 131}) {
@@ -74,8 +73,7 @@ TEST_CASE("weighted sums are right for every width that does not fit the registe
   }
 }
 
-TEST_CASE("functions are applied to all numbers, and to none behind their last register") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("functions are applied to all numbers, and to none behind their last register, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
   for (const std::int64_t count : {0, 1, 15, 16, 17, 40}) {
     const std::int64_t whole = rounded_up(count, LANES<float>);
@@ -86,8 +84,7 @@ TEST_CASE("functions are applied to all numbers, and to none behind their last r
   }
 }
 
-TEST_CASE("tanh is right to some units in the last place, odd, and at its ends for the largest numbers") {
-  INFO("with " COMPGEN_TEXT(INSTRUCTIONS));
+TEST_CASE("tanh is right to some units in the last place, odd, and at its ends for the largest numbers, with " COMPGEN_TEXT(INSTRUCTIONS)) {
   if (!has_instructions(COMPGEN_TEXT(INSTRUCTIONS))) return;
   CHECK(worst_tangent() < 7);  // 4.2 where a product and a sum round once
   for (const float x : {1e-30F, 1e-3F, 0.5F, 8.0F, 9.5F, 1e30F}) CHECK(tangent(-x) == -tangent(x));

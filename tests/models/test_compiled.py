@@ -83,7 +83,7 @@ def test_memories_without_tokens_are_attended_to_alike(monkeypatch):
 
 @built
 @pytest.mark.long
-@pytest.mark.parametrize("instructions", ["portable", "avx2", "avx512", "vnni"])
+@pytest.mark.parametrize("instructions", ["portable", "avx2", "avx512", "amx"])
 def test_every_instruction_set_computes_the_same(instructions):
     code = (
         "import torch\n"
