@@ -18,7 +18,7 @@
 
 #include "product.h"
 
-#if defined(HAS_AVX2) || defined(HAS_VNNI) || defined(HAS_AMX)
+#if defined(HAS_AVX2) || defined(HAS_VNNI)
 #include <immintrin.h>
 #endif
 
@@ -28,16 +28,16 @@ namespace compgen::INSTRUCTIONS {
 
 constexpr std::int64_t FOUR = 4;               // numbers of the inner dimension that lie together
 constexpr std::int64_t GROUP = 16;             // columns that lie together
+// The most groups in a panel; the inner dimension is padded to whole stretches; the most rows of a block (see below).
 #if defined(HAS_AMX)
-constexpr std::int64_t GROUPS = 2, STRETCH = 64;  // of columns in a panel, at most; of the inner dimension, whole ones
-constexpr std::int64_t MOST_ROWS_OF_BLOCK = 16;
+constexpr std::int64_t GROUPS = 2, STRETCH = 64, BLOCK_ROWS = 16;
 #else
-constexpr std::int64_t GROUPS = VECTORS, STRETCH = FOUR, MOST_ROWS_OF_BLOCK = 1;
+constexpr std::int64_t GROUPS = VECTORS, STRETCH = FOUR, BLOCK_ROWS = 1;
 #endif
 constexpr std::int64_t MOST_DEPTH = 1 << 15;   // of the inner dimension, so that no sum leaves 32 bits
 constexpr int MOST_WEIGHT = 64;                // of a matrix, so that no sum of two products leaves 16 bits
 constexpr int ZERO_LEVEL = 128, LEVELS = 127;  // what stands for 0, and the largest distance from it
-constexpr std::int64_t FEW = 4;                // rows, for which a processor with AMX reads weights faster to registers
+constexpr std::int64_t FEW = 4;                // rows, which a processor with AMX multiplies faster in registers
 constexpr double SMALLEST = 1e-30;             // the largest number of a row that is scaled; less counts as nothing
 
 // The left factor (M, K), rounded to levels.
@@ -46,7 +46,7 @@ class LeftBytes {
   void shape(std::int64_t rows, std::int64_t depth) {
     rows_ = rows, stride_ = rounded_up(depth, STRETCH);  // the weights of what is behind the last column are 0
     if (STRETCH > FOUR) stride_ |= STRETCH;  // an odd number of cache lines, so that the rows of a block can all be cached
-    data_.resize(static_cast<std::size_t>((rows + MOST_ROWS_OF_BLOCK - 1) * stride_));  // whole blocks are read
+    data_.resize(static_cast<std::size_t>((rows + BLOCK_ROWS - 1) * stride_));  // whole blocks are read
     scales_.assign(static_cast<std::size_t>(rows), 1.0F);
   }
 
@@ -122,7 +122,7 @@ struct Operands {
 // Blocks are the processor's tiles: 0 to 3 are sums, 4 and 5 are of the left factor, 6 and 7 of the right one.
 class ByTiles {
  public:
-  static constexpr std::int64_t BLOCK = MOST_ROWS_OF_BLOCK, BLOCKS = 2;
+  static constexpr std::int64_t BLOCK = BLOCK_ROWS, BLOCKS = 2;
 
   explicit ByTiles(std::int64_t height) : height_(height) {
     struct alignas(64) {
