@@ -230,14 +230,15 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
     found: list[dict[str, Any]] = []
     further: dict[str, None] = {}  # keys, in the order of their first occurrence
     renamed: Callable[[int, dict[str, Any]], dict[str, Any]] | None = None
+    called: dict[str, str] = {}
     for number, given in records:
         if renamed is None:
-            renamed = _renaming(list(given), name, 1 if headed else number, columns)
+            renamed, called = _renaming(list(given), name, 1 if headed else number, columns)
         record = renamed(number, given)
         further |= dict.fromkeys(key for key in record if key not in COLUMNS)
         if len(further) > MOST_KEYS:
             raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
-        _check_record(name, number, record, given)
+        _check_record(name, number, record, given, called)
         numbers.append(number)
         found.append(record)
     sides = {side: lists_of([record[side] for record in found], pl.String()) for side in ("source", "target")}
@@ -248,21 +249,25 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
 
 def _renaming(
     keys: list[str], name: str, number: int, columns: Columns
-) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
-    """Return a function that renames a record, given its line and itself, to a dataset's columns.
+) -> tuple[Callable[[int, dict[str, Any]], dict[str, Any]], dict[str, str]]:
+    """Return a function that renames a record, given its line and itself, to a dataset's columns; and the sides' names.
 
     The keys of the first record decide.
     """
     if words := columns.words(keys):
-        return lambda number, record: (
-            {key: value for key, value in record.items() if key not in words}
-            | word(name, number, [record.get(column) for column in words])
+        return (
+            lambda number, record: (
+                {key: value for key, value in record.items() if key not in words}
+                | word(name, number, [record.get(column) for column in words])
+            ),
+            {},
         )
     names = columns.renaming(keys, f"{name}, line {number}")
     for side in {"source", "target"} - set(names):  # later records may have it beside the chosen columns
         names[side] = f"{side}_column"
+    called = {side: key for key, side in names.items() if side in columns.sides}
     empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
-    return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty
+    return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty, called
 
 
 def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
@@ -283,15 +288,23 @@ def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
     return {"source": source, "target": target}
 
 
-def _check_record(name: str, number: int, record: dict[str, Any], given: dict[str, Any]) -> None:
-    """See that a record has two sides, which become lists of tokens, and a split."""
+def _record(called: dict[str, str]) -> str:
+    """What a record should be, by the names that a file has for the sides."""
+    return re.sub(r'"(source|target)"', lambda side: f'"{called.get(side[1], side[1])}"', _RECORD)
+
+
+def _check_record(
+    name: str, number: int, record: dict[str, Any], given: dict[str, Any], called: dict[str, str]
+) -> None:
+    """See that a record has two sides, which become lists of tokens, and a split; the file has them `called` so."""
     if "source" not in record or "target" not in record:
-        raise malformed(name, number, f"the keys {', '.join(map(shown, [*given][:9])) or '(none)'}", _RECORD)
+        raise malformed(name, number, f"the keys {', '.join(map(shown, [*given][:9])) or '(none)'}", _record(called))
     if not isinstance(record.setdefault("split", TRAIN), str):
-        raise malformed(name, number, f'"split": {shown(record["split"])}', _RECORD)
+        raise malformed(name, number, f'"split": {shown(record["split"])}', _record(called))
     for side in ("source", "target"):
         value = record[side]
         if isinstance(value, str):
             record[side] = value.split()
         elif not (isinstance(value, list) and all(isinstance(token, str) for token in value)):
-            raise malformed(name, number, f'"{side}": {shown(value)}', _RECORD)
+            found = "null" if value is None else shown(value)
+            raise malformed(name, number, f'"{called.get(side, side)}": {found}', _record(called))

@@ -202,7 +202,7 @@ GOOD = '{"source": ["a"], "target": ["b"]}'
         ("x.jsonl", f"{GOOD}\n[1]\n", r"line 2: found '\[1\]', not an object"),
         ("x.jsonl", '{"in": "a", "output": "b"}', r"line 1: found the columns 'in', 'output', expected 'source'"),
         ("x.jsonl", f'{GOOD}\n{{"source": [1], "target": ["b"]}}\n', r'line 2: found "source": \[1\]'),
-        ("x.jsonl", '{"source": "a", "target": null}', 'line 1: found "target": None'),
+        ("x.jsonl", '{"source": "a", "target": null}', 'line 1: found "target": null'),
         ("x.jsonl", '{"source": "a", "target": "b", "split": 3}', 'line 1: found "split": 3'),
         ("x.jsonl", '{"source": ["\\ud800"], "target": []}', "line 1: found .* no JSON in UTF-8"),
         ("x.jsonl", "[" * 100_000, "line 1: found .*, which is no JSON"),

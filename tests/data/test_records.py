@@ -180,3 +180,19 @@ def test_names_that_are_usual_are_read_without_a_word(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_dataset(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        ({"request": "c", "call": None}, 'found "call": null'),
+        ({"request": ["c", 1], "call": "d"}, r"""found "request": \['c', 1\]"""),
+        ({"request": "c"}, "found the keys 'request'"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_said_in_the_names_of_the_file(tmp_path, second, found):
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in ({"request": "a", "call": "b"}, second)))
+    expected = r'line 2: %s, expected \{"request": \.\.\., "call": \.\.\.\}, each a list'
+    with pytest.raises(DataError, match=expected % found):
+        read_dataset(path, columns=Columns(source="request", target="call"))
