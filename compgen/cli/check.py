@@ -70,14 +70,18 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         everything.insert(0, Finding("error", error, [], "mend it"))
     wrong = dataset is None or any(one.severity == "error" for one in everything)
     applies, said = _methods(None if wrong else dataset, found)
+    given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
+    words = shlex.join([data, *given])
     if options.as_json:
         _print_json(data, found, dataset, everything, applies, said)
     else:
-        given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
-        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies, said)
+        _print(words, name_of(data), found, dataset, everything, applies, said)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
-    elif wrong:
+    if not options.as_json:
+        mended = options.fix and f"cgen check {shlex.quote(str(options.fix))}"
+        show(f"\nNext: {mended or _next(words, found, dataset, applies, everything)}")
+    if wrong and options.fix is None:
         raise typer.Exit(2)
 
 
@@ -143,12 +147,10 @@ def _print(
     applies: dict[str, str | None],
     said: list[str],
 ) -> None:
-    """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
+    """Print what a table is taken for, the findings, the methods, and remarks on these.
 
     `words` are DATA and the options of its columns, as to be typed.
     """
-    from compgen.data.checks import APART
-
     unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
     show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
@@ -161,8 +163,6 @@ def _print(
         show("", table(("method", "applies", "why not"), rows, whole=2))
     if said:
         show("", *said)
-    glued = any(APART in one.advice for one in everything)
-    show(f"\nNext: {_next(words, found, dataset, applies, glued)}")
 
 
 def _places(lines: list[int], place: str) -> str:
@@ -173,9 +173,15 @@ def _places(lines: list[int], place: str) -> str:
     return f"{place}{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:SHOWN]))}{more}: "
 
 
-def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None], glued: bool) -> str:
-    """The next command to type, on `words`; `glued` if their signs should be set apart first."""
-    from compgen.data.checks import unformed
+def _next(
+    words: str,
+    found: "Table",
+    dataset: "Dataset | None",
+    applies: dict[str, str | None],
+    everything: "list[Finding]",
+) -> str:
+    """The next command to type, on `words`, after the findings."""
+    from compgen.data.checks import APART, unformed
     from compgen.data.fields import NAME
     from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
@@ -191,6 +197,7 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"
     onward = _onward(words, dataset, applies)
+    glued = any(APART in one.advice for one in everything)
     if not onward:
         return _apart(words, found) if glued else f"add examples that share parts with these, then cgen check {words}"
     return f"{_apart(words, found)}; or as they are, {onward}" if glued else onward
@@ -205,6 +212,8 @@ def _suffix(found: "Table") -> str:
     """The suffix of a file for what a table is taken for."""
     if found.format == "unimorph" or found.meaning.startswith("words"):
         return "unimorph"
+    if found.rows["rest"].is_not_null().any():
+        return "jsonl"  # tsv has no place for further columns
     return "txt" if found.rows["target"].str.strip_chars().eq("").all() else "tsv"
 
 
@@ -222,7 +231,8 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
 
 def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     """Write a mended table, and say what was left out."""
-    from compgen.data.formats import write_dataset
+    from compgen.data.examples import COLUMNS
+    from compgen.data.formats import format_of, write_dataset
     from compgen.data.mending import mend
 
     mended = mend(found, keep_targets)
@@ -230,4 +240,7 @@ def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
+    further = [name for name in mended.dataset.frame.columns if name not in COLUMNS]
+    if further and str(out) != "-" and (format := format_of(out)) in ("tsv", "scan", "text", "unimorph"):
+        say(f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it")
     say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")

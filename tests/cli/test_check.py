@@ -35,7 +35,7 @@ def test_tags_may_be_a_list_and_are_mended_as_tags(folder):
     result = run("w.json", "--fix", "m.unimorph")
     assert result.exit_code == 0, result.output
     assert (folder / "m.unimorph").read_text().splitlines()[0] == "gelb\tgelbler\tN;PL"
-    assert "Next: cgen check w.json --fix mended.unimorph" in result.stdout
+    assert "Next: cgen check w.json --fix mended.unimorph" in run("w.json").stdout
     assert "expected a lemma, a form, and tags" in result.stdout and "left out 1" in result.stderr
 
 
@@ -228,7 +228,17 @@ def test_fix_writes_a_table_and_says_what_is_left_out(folder):
     assert "left out 1: an empty side: line 4\n" in result.stderr
     assert "left out 1: the same example as before: line 5\n" in result.stderr
     assert "mended.tsv: train 2; sides rewritten: 1\n" in result.stderr
+    assert result.stdout.endswith("\nNext: cgen check mended.tsv\n") and "--fix" not in result.stdout
     assert run("mended.tsv").exit_code == 0
+
+
+def test_further_columns_are_kept_or_said_to_be_left_out(folder):
+    rows = [{"source": f"a {n}", "target": f"f {n}", "id": n} for n in "12"]
+    (folder / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"source": "b", "target": ""}]))
+    assert run("x.jsonl").stdout.endswith("Next: cgen check x.jsonl --fix mended.jsonl\n")
+    assert "tsv has no place for it: id" in run("x.jsonl", "--fix", "mended.tsv").stderr
+    assert "no place" not in run("x.jsonl", "--fix", "mended.jsonl").stderr
+    assert read_dataset(folder / "mended.jsonl").frame["id"].to_list() == ["1", "2"]
 
 
 def test_columns_can_be_named(folder):
