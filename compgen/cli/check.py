@@ -88,6 +88,8 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
 def _check_fix(options: Options, data: str) -> None:
     """Raise UserError for a mended table that cannot be written, or for its options without it."""
     if options.fix is not None:
+        if str(options.fix) == "-":
+            raise UserError("--fix -: the report goes to standard output: give the name of a file")
         writable_format(options.fix, None, data)
     elif options.keep_targets:
         raise UserError("--keep-targets is for a mended table: add --fix OUT")
@@ -241,6 +243,6 @@ def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
     further = [name for name in mended.dataset.frame.columns if name not in COLUMNS]
-    if further and str(out) != "-" and (format := format_of(out)) in ("tsv", "scan", "text", "unimorph"):
+    if further and (format := format_of(out)) in ("tsv", "scan", "text", "unimorph"):
         say(f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it")
     say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")

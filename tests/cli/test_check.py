@@ -232,6 +232,11 @@ def test_fix_writes_a_table_and_says_what_is_left_out(folder):
     assert run("mended.tsv").exit_code == 0
 
 
+def test_a_mended_table_is_not_mixed_with_the_report():
+    code, text = said("check", "wrong.tsv", "--fix", "-")
+    assert code == 2 and "--fix -: the report goes to standard output: give the name of a file" in text
+
+
 def test_further_columns_are_kept_or_said_to_be_left_out(folder):
     rows = [{"source": f"a {n}", "target": f"f {n}", "id": n} for n in "12"]
     (folder / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"source": "b", "target": ""}]))
