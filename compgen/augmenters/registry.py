@@ -6,6 +6,7 @@ Another package registers a method by an entry point of the group `compgen.augme
     token-swap = "my_package.token_swap:TokenSwap"
 """
 
+import difflib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -51,7 +52,9 @@ def find(name: str) -> type[Augmenter[Any]]:
     for point in _offered():
         if point.name == name:
             return _loaded(point)
-    raise UserError(f"no augmenter {name!r}: expected one of {', '.join(summaries())}")
+    near = difflib.get_close_matches(name, summaries(), 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise UserError(f"no method {name!r}: expected one of {', '.join(summaries())}{meant}")
 
 
 def make(name: str, **options: Any) -> Augmenter[Any]:

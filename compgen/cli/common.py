@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compgen.cli.options import at_most
+from compgen.data.content import name_of
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError
 from compgen.files import check_apart, check_writable, is_stream
@@ -207,7 +208,7 @@ def part_of(data: str, dataset: "Dataset", *names: str) -> "Dataset":
     part = dataset.split(*names)
     if len(part) < len(dataset) and (data == "-" or Path(data).exists()):
         left = ", ".join(f"{count:,} of {name}" for name, count in dataset.splits.items() if name not in names)
-        say(f"{data}: {len(part):,} examples of split {', '.join(names)}; left out: {left}")
+        say(f"{name_of(data)}: {len(part):,} examples of split {', '.join(names)}; left out: {left}")
     return part
 
 

@@ -22,7 +22,7 @@ def compare(
 ) -> None:
     """Find out which augmentation helps on DATA and how certain that is, and get the data and the model.
 
-    Every augmenter that applies makes examples, in two amounts. The same predictor is trained on the bare data, on each
+    Every method that applies makes examples, in two amounts. The same predictor is trained on the bare data, on each
     augmentation and on the control (training examples drawn again); validation parts of the training data decide which
     is chosen. Then bare, control and chosen are trained on all training examples with several seeds, and scored once on
     the test part: the split test of DATA, or one made from DATA. The folder gets report.html, the chosen data, the

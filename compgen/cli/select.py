@@ -48,7 +48,7 @@ class Options(BaseModel):
 
 @with_options
 def select(candidates: DataArgument, options: Options) -> None:
-    """Select N of the synthetic examples in DATA, made by any augmenter, to train on with the original ones.
+    """Select N of the synthetic examples in DATA, made by any method, to train on with the original ones.
 
     Uncertain and diverse examples teach more than random ones (Samir and Silfverberg 2023), if they are right. For
     tests that are longer than training, --by umt --template length selects as many long examples as short ones.

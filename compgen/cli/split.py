@@ -23,6 +23,7 @@ from compgen.cli.common import (
 )
 from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
+from compgen.data.content import name_of
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import check_apart
@@ -219,7 +220,9 @@ class SplitOptions(BaseModel):
             )
         dataset = load_split(data, self.split, columns=columns)
         if not self.split and len(dataset.splits) > 1:
-            say(f"{data}: all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one")
+            say(
+                f"{name_of(data)}: all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one"
+            )
         return dataset
 
     def training(self, dataset: "Dataset") -> int | None:

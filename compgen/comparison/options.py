@@ -16,8 +16,8 @@ class CompareOptions(BaseModel):
 
     methods: tuple[str, ...] = Field(
         (),
-        description="Compare these augmenters. By default, all that apply to DATA.",
-        json_schema_extra={"metavar": "AUGMENTER,..."},
+        description="Compare these methods of `cgen augment`. By default, all that apply to DATA.",
+        json_schema_extra={"metavar": "METHOD,..."},
     )
     predictor: str | None = Field(
         None,

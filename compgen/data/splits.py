@@ -209,7 +209,8 @@ def _check_options(by: str, known: set[str], options: dict[str, Any]) -> None:
     """Raise UserError for an option that a rule does not have, or for an impossible value."""
     for name, value in options.items():
         if name not in known:
-            raise UserError(f"no option {name!r:.40} of {by}: expected some of {', '.join(sorted(known)) or 'none'}")
+            names = ", ".join(["train", "test", "dev", "seed", *sorted(known)])
+            raise UserError(f"no option {name!r:.40} of {by}: expected some of {names}")
         expected = _OPTIONS[name]
         if not expected.fits(value):
             raise UserError(f"{name} {value!r:.40}: expected {expected.words}")

@@ -211,6 +211,8 @@ def test_what_the_split_leaves_out_is_said(tmp_path):
     data.write_text("dax\tDAX\ttrain\njog\tJOG\ttrain\nwug\tWUG\tdev\n")
     done = compgen("augment", "concat", data, "-n", 4, "-o", "-")
     assert "2 examples of split train; left out: 1 of dev" in done.stderr and "wug" not in done.stdout
+    piped = compgen("augment", "concat", "-", "-n", 4, "-o", "-", stdin=data.read_text())
+    assert "standard input: 2 examples of split train" in piped.stderr
     assert "left out" not in compgen("augment", "concat", "scan/jump", "-n", 4, "-o", "-").stderr
 
 

@@ -95,7 +95,7 @@ MISTAKES = [
     # Settings.
     ("train seq2seq pairs.tsv -o x.pt --hard", "--hard: expected --augment METHOD beside it"),
     ("train seq2seq pairs.tsv -o x.pt --augment-set rounds=2", "--augment-set: expected --augment METHOD beside it"),
-    ("train seq2seq pairs.tsv -o x.pt --augment thesis", "no augmenter 'thesis'"),
+    ("train seq2seq pairs.tsv -o x.pt --augment thesis", "no method 'thesis'"),
     ("train seq2seq pairs.tsv -o x.pt --augment geca --augment-set spn=2", "spn: no such setting; did you mean span"),
     ("train seq2seq pairs.tsv -o x.pt --augment resample --augmented pairs.tsv", "draws them anew"),
     ("train seq2seq pairs.tsv -o x.pt --augment lexsym --augment-set write_lexicon=pairs.tsv", "pairs.tsv"),
@@ -262,7 +262,7 @@ MISTAKES = [
     ("compare pairs.tsv -o x --test 100", "give more examples, or a smaller --test"),
     ("compare parts.tsv -o x", "to train on, expected"),
     ("compare many.txt -o x", "found sentences, expected pairs"),
-    ("compare many.tsv -o x --methods gecca", "no augmenter 'gecca': expected one of recombine, geca"),
+    ("compare many.tsv -o x --methods gecca", "no method 'gecca': expected one of recombine, geca"),
     ("compare many.tsv -o x --methods resample", "this is the control, and always there: leave it out"),
     ("compare many.tsv -o x --methods stemcorrupt", "--methods stemcorrupt: it does not apply: takes words"),
     ("compare many.tsv -o x --predictor lstm", "no predictor 'lstm': expected seq2seq, transformer, or the folder of"),

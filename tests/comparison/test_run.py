@@ -171,7 +171,7 @@ def test_the_commands_make_the_model_again(compared):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"methods": ("gecka",)}, "no augmenter 'gecka'"),
+        ({"methods": ("gecka",)}, "no method 'gecka': .*; did you mean geca"),
         ({"methods": ("resample",)}, "this is the control"),
         ({"methods": ("stemcorrupt",)}, "--methods stemcorrupt: it does not apply: takes words"),
         ({"predictor": "lstm"}, "no predictor 'lstm': expected seq2seq, transformer, or the folder"),
