@@ -70,18 +70,14 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         everything.insert(0, Finding("error", error, [], "mend it"))
     wrong = dataset is None or any(one.severity == "error" for one in everything)
     applies, said = _methods(None if wrong else dataset, found)
-    given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
-    words = shlex.join([data, *given])
     if options.as_json:
         _print_json(data, found, dataset, everything, applies, said)
     else:
-        _print(words, name_of(data), found, dataset, everything, applies, said)
+        given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
+        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies, said, options.fix)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
-    if not options.as_json:
-        mended = options.fix and f"cgen check {shlex.quote(str(options.fix))}"
-        show(f"\nNext: {mended or _next(words, found, dataset, applies, everything)}")
-    if wrong and options.fix is None:
+    elif wrong:
         raise typer.Exit(2)
 
 
@@ -148,11 +144,14 @@ def _print(
     everything: "list[Finding]",
     applies: dict[str, str | None],
     said: list[str],
+    fix: Path | None,
 ) -> None:
-    """Print what a table is taken for, the findings, the methods, and remarks on these.
+    """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
 
-    `words` are DATA and the options of its columns, as to be typed.
+    `words` are DATA and the options of its columns, as to be typed. What follows a mended table is said by `_fix`.
     """
+    from compgen.data.checks import APART
+
     unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
     show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
@@ -165,6 +164,9 @@ def _print(
         show("", table(("method", "applies", "why not"), rows, whole=2))
     if said:
         show("", *said)
+    glued = any(APART in one.advice for one in everything)
+    if fix is None:
+        show(f"\nNext: {_next(words, found, dataset, applies, glued)}")
 
 
 def _places(lines: list[int], place: str) -> str:
@@ -175,15 +177,9 @@ def _places(lines: list[int], place: str) -> str:
     return f"{place}{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:SHOWN]))}{more}: "
 
 
-def _next(
-    words: str,
-    found: "Table",
-    dataset: "Dataset | None",
-    applies: dict[str, str | None],
-    everything: "list[Finding]",
-) -> str:
-    """The next command to type, on `words`, after the findings."""
-    from compgen.data.checks import APART, unformed
+def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[str, str | None], glued: bool) -> str:
+    """The next command to type, on `words`; `glued` if their signs should be set apart first."""
+    from compgen.data.checks import unformed
     from compgen.data.fields import NAME
     from compgen.data.lenient import KNOWN
     from compgen.data.mending import mend
@@ -199,7 +195,6 @@ def _next(
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"
     onward = _onward(words, dataset, applies)
-    glued = any(APART in one.advice for one in everything)
     if not onward:
         return _apart(words, found) if glued else f"add examples that share parts with these, then cgen check {words}"
     return f"{_apart(words, found)}; or as they are, {onward}" if glued else onward
@@ -232,7 +227,7 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
 
 
 def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
-    """Write a mended table, and say what was left out."""
+    """Write a mended table, and say what was left out, and what to type next."""
     from compgen.data.examples import COLUMNS
     from compgen.data.formats import format_of, write_dataset
     from compgen.data.mending import mend
@@ -246,3 +241,4 @@ def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     if further and (format := format_of(out)) in ("tsv", "scan", "text", "unimorph"):
         say(f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it")
     say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")
+    say(f"\nNext: cgen check {shlex.quote(str(out))}")

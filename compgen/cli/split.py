@@ -220,9 +220,8 @@ class SplitOptions(BaseModel):
             )
         dataset = load_split(data, self.split, columns=columns)
         if not self.split and len(dataset.splits) > 1:
-            say(
-                f"{name_of(data)}: all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one"
-            )
+            said = f"all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one"
+            say(f"{name_of(data)}: {said}")
         return dataset
 
     def training(self, dataset: "Dataset") -> int | None:
