@@ -56,11 +56,13 @@ def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
     """Yield the words in lines, with their numbers."""
     lines = [*numbered(decoded(content, name))]
     check_order(lines, name)
-    for number, line in lines:
+    for place, (number, line) in enumerate(lines):
         try:
             word = _word(line)
         except DataError as error:
-            raise DataError(f"{name}, line {number}: {error}") from None
+            none = not place and not Path(name).suffix  # the file is named as words are, and has perhaps none
+            other = "; a file without a suffix is read as words: name other data by theirs, as .tsv" * none
+            raise DataError(f"{name}, line {number}: {error}{other}") from None
         yield number, word
 
 

@@ -132,6 +132,17 @@ def test_a_line_with_other_columns_is_named(tmp_path, line, message):
         read_words(tmp_path / "words")
 
 
+def test_a_file_of_pairs_without_a_suffix_is_told_that_it_needs_one(tmp_path):
+    for name, says in (
+        ("pairs", "file without a suffix is read as words: name other data by theirs"),
+        ("x.unimorph", ""),
+    ):
+        (tmp_path / name).write_text("walk twice\tWALK WALK\n")
+        with pytest.raises(DataError, match=says) as caught:
+            load(str(tmp_path / name))
+        assert ("suffix" in str(caught.value)) == bool(says)
+
+
 @pytest.mark.parametrize("name", ["words", "words.tsv"])
 def test_empty_columns_at_the_end_are_none(tmp_path, name):
     """As programs for tables write them, and as lines of pairs may have them."""
