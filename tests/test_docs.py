@@ -24,7 +24,7 @@ GUIDES = [
     *sorted(ROOT.glob("docs/how-to/*.md")),
 ]
 BESIDE = [ROOT / "cpp_runner" / "README.md", *sorted(ROOT.glob("exported/*/README.md"))]  # not on the site
-PAGES = [*GUIDES, *sorted(ROOT.glob("docs/*.md")), *BESIDE]
+PAGES = [*dict.fromkeys([*GUIDES, *sorted(ROOT.glob("docs/*.md")), *BESIDE])]
 COMMANDS = typer.main.get_command(app)
 UNDEFINED = {"token-swap"}  # the method that docs/augmenters.md adds
 

@@ -1,6 +1,7 @@
 import itertools
 from collections import Counter
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -173,6 +174,12 @@ def test_a_share_for_dev_is_of_all_examples():
     assert divided(trees(), "mcd", train=0.4, test=0.25, dev=0.1).splits == {"train": 32, "test": 12, "dev": 8}
 
 
+def test_the_seed_and_the_size_of_the_test_part_are_passed_on():
+    parts = by_length(trees(), 60)
+    for seed in (1, 2):
+        assert divided(trees(), "length", test=20, dev=10, seed=seed) == with_dev(parts, 10, seed)
+
+
 def test_one_compound_is_remarked():
     data = Dataset.from_pairs([([str(number)], [*"f(a)"]) for number in range(8)])
     for make in (tmcd, mcd):
@@ -215,6 +222,8 @@ def test_dev_comes_out_of_test():
     assert content(parted) == content(made)
     assert with_dev(made, 30, seed=1) == parted != with_dev(made, 30, seed=2)
     assert with_dev(made, 0) == made
+    both = grouped([1] * 10) + Dataset(grouped([1] * 10).frame.with_columns(split=pl.lit("test")))
+    assert set(with_dev(both, 5).splits.items()) == {("train", 10), ("dev", 5), ("test", 5)}  # whatever train has, too
     with pytest.raises(DataError, match="found 40 examples to test on, expected more than the 40 for dev"):
         with_dev(made, 40)
 

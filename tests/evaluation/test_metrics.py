@@ -3,7 +3,7 @@
 import pytest
 
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, executes, f1_counts, score, spaces_alone
+from compgen.evaluation.metrics import check_executes, executes, f1_counts, item_f1, score, spaces_alone
 
 
 def test_exact_match_and_micro_f1():
@@ -13,6 +13,14 @@ def test_exact_match_and_micro_f1():
     assert scores.recall == pytest.approx(4 / 5)
     assert scores.f1 == pytest.approx(4 / 5)
     assert "f1:micro,multiset" in scores.to_dict()["signature"]
+
+
+def test_f1_is_a_harmonic_mean_and_a_repeated_token_counts_each_time():
+    prediction, reference = ["a", "a", "b", "c"], ["a", "a"]
+    scores = score([prediction], [reference])
+    assert (scores.precision, scores.recall) == (0.5, 1)
+    assert scores.f1 == item_f1(prediction, reference) == pytest.approx(2 / 3)
+    assert (item_f1([], []), item_f1(["a"], [])) == (1, 0)
 
 
 def test_nothing_right_is_zero_and_mismatched_numbers_are_refused():

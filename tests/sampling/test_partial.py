@@ -87,18 +87,19 @@ def test_a_run_that_begins_forgets_the_one_before_and_says_so(tmp_path, capsys):
 
 
 def test_a_file_that_is_about_to_appear_is_no_other_runs_to_write(tmp_path, monkeypatch):
-    out, moved = tmp_path / "s.jsonl", Path.replace
+    out, moved, refused = tmp_path / "s.jsonl", Path.replace, []
 
     def replace(path, goal):
         if goal == out:
             with pytest.raises(UserError, match="another run"), partial_file(out, OPTIONS):
                 pass
+            refused.append(path)
         return moved(path, goal)
 
     monkeypatch.setattr(Path, "replace", replace)
     with partial_file(out, OPTIONS) as partial:
         partial.write(sample(5))
-    assert len(out.read_text().splitlines()) == 1
+    assert len(refused) == len(out.read_text().splitlines()) == 1
 
 
 def interrupted(out, options=OPTIONS, later=lambda: None):
