@@ -133,7 +133,7 @@ def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random:
         place = taken[drawn] + _earlier(drawn)
         kept = place < sizes[drawn]
         found.append(queues[starts[drawn[kept]] + place[kept]])
-        taken = np.minimum(taken + np.bincount(drawn, minlength=len(sizes)), sizes)
+        taken += np.bincount(drawn, minlength=len(sizes))
         missing -= int(kept.sum())
     return np.concatenate(found)
 

@@ -132,20 +132,18 @@ class Partners:
         self._behind = {before: sorted(sizes) for before, sizes in behind.items()}  # what is behind a gap, ascending
 
     def unify(self, options: Unification, a: Rule) -> Iterator[tuple[Rule, Rule]]:
-        """Yield all (b, c) with c in UNIFY(a, b) and b other than a, possibly some twice."""
+        """Yield all (b, c) with c in UNIFY(a, b), possibly some twice; UNIFY(a, a) is empty."""
         mask = masked(a.source)
         size = len(mask)
         for start in range(size):
             for length in self._lengths[: bisect_right(self._lengths, size - start)]:
                 for b in self._inner.get(mask[start : start + length], ()):
-                    if b != a:
-                        yield from ((b, c) for c in options.outer(a, b, start))
+                    yield from ((b, c) for c in options.outer(a, b, start))
             sizes = self._behind.get(start, [])
             for behind in sizes[: bisect_left(sizes, size - start)]:
                 stop = size - behind
                 for b, number in self._outer.get(mask[:start] + _GAP + mask[stop:], ()):
-                    if b != a:
-                        yield from ((b, c) for c in options.inner(a, b, number, start, stop))
+                    yield from ((b, c) for c in options.inner(a, b, number, start, stop))
 
 
 @functools.lru_cache(1 << 16)

@@ -19,7 +19,7 @@ from rapidfuzz.process import cdist
 
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.unimorph import is_tag
-from compgen.data.vocabulary import SEP_ID, SPECIALS, Vocabulary
+from compgen.data.vocabulary import SEP_ID, Vocabulary
 from compgen.errors import DataError
 from compgen.models.config import LONGEST, MOST
 from compgen.recombine.tags import TagRule, tag_neighbors
@@ -175,7 +175,7 @@ def _long_short(search: _Search) -> Iterator[Row]:
     matches = _holding(search, sorted({missing for _, _, missing in pairs}))
     for example, first, missing_text in pairs:
         seconds = matches[missing_text]
-        seconds = seconds[(seconds != example) & (seconds != first)]
+        seconds = seconds[seconds != example]  # the first has no token that is missing, and is not similar
         for second in search.rng.permutation(seconds)[: search.config.seconds].tolist():
             yield example, first, second
 
@@ -239,7 +239,6 @@ def tagged(sequences: Sequences, vocabulary: Vocabulary) -> tuple[Sequences, NDA
         DataError: a source without a tag.
     """
     kinds = np.array([is_tag(token) for token in vocabulary])
-    kinds[: len(SPECIALS)] = False
     tags = np.zeros((len(sequences), len(vocabulary)), dtype=bool)
     lemmas = []
     for row, sequence in enumerate(sequences):

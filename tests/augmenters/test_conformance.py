@@ -218,8 +218,9 @@ def test_a_fitted_method_can_be_pickled(case):
 def test_what_a_method_says_of_its_samples(case):
     _, augmenter, dataset, _ = case
     sample = augmenter.sample(COUNT, seed=3).frame.row(0, named=True)
+    unfitted = find(augmenter.name)(**augmenter.options.model_dump())
     with pytest.raises(UserError):
-        find(augmenter.name)(**augmenter.options.model_dump()).explain(sample)  # which is not fitted
+        unfitted.explain(sample)
     if not augmenter.explains():
         with pytest.raises(UserError, match="does not say"):
             augmenter.explain(sample)

@@ -72,6 +72,7 @@ def test_losses_order_all_examples_or_those_of_a_template():
             assert mine == best
     both = taken(select(POOL, 120, "umt+loss", losses=LOSSES))
     assert both["V;PRS"] == 10 and both["V;FUT"] > 30
+    assert taken(select(POOL, 120, "emt+loss", losses=LOSSES))["V;PST"] > 90
 
 
 def test_equal_losses_are_no_order_of_the_file():

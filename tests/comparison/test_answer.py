@@ -1,11 +1,23 @@
 """From right and wrong answers to the answer of a comparison."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compgen.comparison.answer import Answers, by_length, by_template, changed, difference, holm, measured, sentence
+from compgen.comparison.answer import (
+    RESAMPLES,
+    Answers,
+    by_length,
+    by_template,
+    changed,
+    difference,
+    holm,
+    measured,
+    sentence,
+)
 from compgen.comparison.result import Choice
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import Dataset
@@ -31,6 +43,15 @@ def test_the_interval_is_that_of_the_normal_approximation_with_one_seed():
     assert found.mean == pytest.approx(each.mean())
     assert (found.low, found.high) == pytest.approx((found.mean - error, found.mean + error), abs=0.006)
     assert found.p < 0.01
+
+
+def test_p_is_two_sided_and_never_0():
+    first, second = right(1, 1000, 0.5, 1), right(1, 1000, 0.48, 2)
+    each = first.astype(float) - second
+    expected = math.erfc(abs(each.mean()) / each.std() * (each.size / 2) ** 0.5)
+    assert 0.1 < expected < 0.9
+    assert difference(first, second).p == difference(second, first).p == pytest.approx(expected, abs=0.05)
+    assert difference(first | True, first & False).p == 2 / RESAMPLES
 
 
 def test_seeds_that_disagree_widen_the_interval():
@@ -96,6 +117,10 @@ def test_a_test_that_all_systems_pass_tells_nothing(chosen):
     rows = measured(found, dict.fromkeys(systems, 9), chosen, CONTROL)
     said = sentence(rows, Choice(system=str(chosen), methods=list(chosen.methods), examples=9, why=""), 2)
     assert said.startswith("This test cannot tell whether a method helps") and "--by length or --by tmcd" in said
+    found[0] = answers(BARE_SYSTEM, right(2, 60, 0.5), targets)
+    rows = measured(found, dict.fromkeys(systems, 9), GECA, CONTROL)
+    said = sentence(rows, Choice(system=str(GECA), methods=["geca"], examples=9, why=""), 2)
+    assert said.startswith("geca x8 raises accuracy on the test part")
 
 
 def test_a_gain_that_chance_explains_is_said_to_be_one():
@@ -125,6 +150,9 @@ def test_the_sentence_has_the_corrected_p_of_the_table_and_tells_no_change_from_
     ):
         changed = over.model_copy(update={"p": p, "corrected": corrected})
         assert says in sentence([*rows[:2], rows[2].model_copy(update={"over_control": changed})], choice, 2)
+    worse = over.model_copy(update={"mean": -0.1, "p": 0.01, "corrected": 0.02})
+    said = sentence([*rows[:2], rows[2].model_copy(update={"over_bare": worse, "over_control": worse})], choice, 2)
+    assert said.startswith("geca x8 lowers accuracy on the test part") and "10.0 points less than as many" in said
 
 
 def test_groups_and_changed_examples():
@@ -144,12 +172,17 @@ def test_groups_and_changed_examples():
     mended, broken = changed(test, bare, chosen)
     assert [one.source for one in mended] == ["a b"] and [one.source for one in broken] == ["a"]
     assert (mended[0].bare, mended[0].chosen) == ("x", "A B C")
+    assert (broken[0].bare, broken[0].chosen) == ("A B", "x")  # of three answers the usual one
+    half, every = (answers(BARE_SYSTEM, np.array(rows, bool), targets) for rows in ([[0] * 3, [1] * 3], [[1] * 3] * 2))
+    assert len(changed(test, half, every)[0]) == 3  # half of the seeds are not most
 
 
 def test_an_empty_token_is_not_the_end_of_a_target():
     train = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["", "B"])])
     test = Dataset.from_pairs([(["a"], ["A", ""])])
     (group,) = by_template(train, test, [])
+    assert group.label == "target has new pairs of tokens"
+    (group,) = by_template(train, Dataset.from_pairs([(["a"], ["B"])]), [])  # which no target begins with
     assert group.label == "target has new pairs of tokens"
 
 

@@ -21,6 +21,7 @@ from compgen.comparison.parts import (
     divide,
     inflected,
     remembered,
+    usual_division,
 )
 from compgen.data.catalog import load
 from compgen.data.compounds import Ngrams
@@ -63,7 +64,9 @@ def test_a_carving_holds_out_what_training_then_lacks(number):
     assert 1 in counts
     word = next(t for side, t in tokens(data) if not side and sum(t in source for source, _ in train.pairs()) == 1)
     assert all(word in source for source, _ in once.pairs())
-    assert min(carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)) >= FEWEST
+    sizes = [carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)]
+    assert min(sizes) >= FEWEST and max(sizes) == round(0.1 * len(data.unique()))  # the rest is in none of them
+    assert not any(word in source for source, _ in carved.split(RANDOM).pairs())
 
 
 def test_of_the_examples_with_a_word_the_shortest_is_kept():
@@ -74,6 +77,45 @@ def test_of_the_examples_with_a_word_the_shortest_is_kept():
     carving = Carving(Dataset.from_pairs(odd + plain), 10, np.random.default_rng)
     carving.hold_word()
     assert carving.part[: len(odd)].tolist() == [TRAIN if at == 1 else ONCE for at in range(len(odd))]
+
+
+VERBED = [([f"v{at}"], [f"V{at}"]) for at in range(12)] + [([f"x{at}"], [f"X{at}"]) for at in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("own", "plain", "held"),
+    [(["ODD"], VERBED, 11), ([], VERBED, 0), (["ODD"], VERBED[12:], 0)],  # no target of its own; no other example of v0
+)
+def test_a_word_is_held_out_if_it_has_a_target_of_its_own_and_no_other_token_is_lost(own, plain, held):
+    odd = [([f"v{at}", "odd"], [f"V{at}", *own]) for at in range(12)]
+    carving = Carving(Dataset.from_pairs(odd + plain), 11, np.random.default_rng)
+    carving.hold_word()
+    assert (carving.part == ONCE).sum() == held
+
+
+def test_what_was_held_out_is_in_no_training_example():
+    carving = Carving(
+        Dataset.from_pairs([(["a"], ["A"]), (["a", "b"], ["A"]), (["b"], ["A"])]), 1, np.random.default_rng
+    )
+    assert carving.stays([1])
+    carving.hold(np.array([0]), RANDOM)
+    assert not carving.stays([1])
+
+
+def test_a_compound_of_many_examples_is_not_held_out():
+    pairs = [some for at in range(20) for some in (["x", "y", f"a{at}"], [f"a{at}", "x"], [f"a{at}", "y"])]
+    for seed in range(9):
+        data = Dataset.from_pairs([(some, ["A"]) for some in pairs])
+        carving = Carving(data, 30, lambda _, seed=seed: np.random.default_rng(seed))
+        carving.hold_combinations(words=False)
+        assert TRAIN in carving.part[::3]
+
+
+def test_a_test_part_is_made_by_template_where_there_are_enough():
+    def usual(targets):
+        return usual_division(Dataset.from_pairs([(["x", str(at)], [str(at % targets)]) for at in range(100)]))
+
+    assert [usual(targets) for targets in (20, 21, 79, 80)] == ["random", "template", "template", "random"]
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -56,6 +56,8 @@ ALL = Unification(quirks=False)
         ("show big NT_1 ### s ( NT_1 )", "show NT_1 ### s ( NT_1 )", NO_BARE, None),
         ("a b c d e ### A B C D E", "c ### C", Unification(), "a b NT_1 d e ### A B NT_1 D E"),
         ("NT_1 NT_2 NT_3 NT_4 e ### NT_4 NT_3 NT_2 NT_1 E", "e ### E", Unification(), None),
+        ("NT_1 a b ### NT_1 A B", "b ### B", Unification(max_nonterminals=2), "NT_1 a NT_2 ### NT_1 A NT_2"),
+        ("NT_1 a b ### NT_1 A B", "b ### B", Unification(max_nonterminals=1), None),
         ("x x x ### X X X", "x x ### X X", Unification(), None),
         ("walk around ### L W L W", "walk ### W", Unification(), "NT_1 around ### L NT_1 L NT_1"),
         ("loud x ### f ( g ( x ) )", "NT_1 ### f ( NT_1 )", Unification(), "loud x ### g ( x )"),

@@ -2,8 +2,9 @@
 
 import pytest
 
+from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, executes, f1_counts, item_f1, score, spaces_alone
+from compgen.evaluation.metrics import check_executes, check_scorable, executes, f1_counts, item_f1, score, spaces_alone
 
 
 def test_exact_match_and_micro_f1():
@@ -28,6 +29,14 @@ def test_nothing_right_is_zero_and_mismatched_numbers_are_refused():
     for predictions, references in ([["a"]], []), ([], []):
         with pytest.raises(ValueError, match="references"):
             score(predictions, references)
+
+
+def test_answers_that_are_given_need_a_target_each():
+    some, none = Dataset.from_pairs([(["a"], ["A"]), (["b"], [])]), Dataset.from_pairs([(["b"], [])])
+    check_scorable(some, every=False)
+    for wrong, every in ((some, True), (none, False)):
+        with pytest.raises(UserError, match="found an example without a target"):
+            check_scorable(wrong, every=every)
 
 
 ACTIONS = ["I_RUN I_WALK", "I_JUMP I_JUMP", "I_LOOK", "I_LOOK"]

@@ -80,6 +80,13 @@ def test_derivable_targets_are_counted_once():
     assert "derives 50.0%" in found.warnings()[1]
 
 
+def test_derivable_targets_are_drawn_from_all(monkeypatch):
+    monkeypatch.setattr(module, "ROWS", 20)
+    made = dataset(*[f"s > {number}" for number in range(40)])
+    found = quality(made, made, derives=lambda targets: [int(number) < 20 for (number,) in targets])
+    assert 0 < found.derivable < 1
+
+
 def test_good_examples_have_no_warnings_and_each_limit_has_one():
     good = quality(dataset("b > g ( b )", "d > h"), dataset(*TRAIN), asked=2)
     assert good.warnings() == []
@@ -90,12 +97,13 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
         ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; for samples,"),
         ({"made": 5}, "2 of 5 examples are distinct"),
         ({"source": replace(good.source, new=(0.6, 0.6, 0.6))}, "60% of the tokens of a side are in no training"),
+        ({"target": replace(good.target, new=(0.7, 0.7, 0.7))}, "70% of the tokens of a side are in no training"),
     ):
         (warning,) = replace(good, **{"asked": None} | wrong).warnings()
         assert words in warning and ": " in warning  # what to do
         assert "-n" not in warning  # which is one of several ways to ask for a number
-    ambiguous = replace(good, ambiguous=0.03, training_ambiguous=0.02)
-    assert ambiguous.warnings() == []  # training has as many
+    for alike in ({"ambiguous": 0.03, "training_ambiguous": 0.02}, {"balanced": 0.7, "training_balanced": 0.75}):
+        assert replace(good, **alike).warnings() == []  # training has as many
 
 
 @settings(max_examples=40)

@@ -28,6 +28,15 @@ def test_chance_is_not_significant_more_often_than_it_says():
         assert rejected < 0.09
 
 
+def test_the_bootstrap_agrees_with_the_normal_distribution_and_knows_its_limit():
+    first, second = np.random.default_rng(2).normal(size=(2, 400))
+    found, error = paired(first, second), (first - second).std() / 20
+    assert [(found.low - found.mean) / error, (found.high - found.mean) / error] == pytest.approx(
+        [-1.96, 1.96], abs=0.1
+    )
+    assert paired(np.zeros(3), np.ones(3), resamples=500).bootstrap_p == 2 / 500  # no resample has the other sign
+
+
 def test_equal_losses_and_odd_sizes():
     same = paired(np.ones(4), np.ones(4))
     assert (same.mean, same.t_p, same.bootstrap_p) == (0, 1, 1)

@@ -42,6 +42,7 @@ MEANING = {"ate": "eat", "eaten": "eat", "drew": "draw", "drawn": "draw", "saw":
 def test_rare_links_are_dropped():
     pairs = [(("red",), ())] * 150 + [(("the",), ())] * 200
     assert frequent({"red": {"9": 100, "3": 1}, "the": {"5": 1}}, pairs, 0.01) == {"red": {"9": 100}}
+    assert frequent({"red": {"9": 75, "3": 74}}, pairs, 0.5) == {"red": {"9": 75}}
 
 
 def test_links_that_another_word_explains_are_dropped():
@@ -79,6 +80,8 @@ def test_the_three_most_frequent_symbols_are_kept_as_coded():
         ("turn left", "turn right", "left right", False, True),
         ("walk", "jump", "walk jump", False, True),
         ("x see cat catalog now", "x see dog dogalog now", "cat dog", True, False),
+        ("x see cat now", "x see dog now dog", "cat dog", False, False),
+        ("x see cat now cat", "x see dog now dog", "cat dog", True, False),  # the first of both is inside
         ("x see cat catalog now", "x see dog catalog now", "cat dog", False, True),
     ],
 )
@@ -115,6 +118,14 @@ def test_forms_of_a_lexeme_have_types_of_their_own():
         [("ate", ("eat",)), ("drew", ("draw",)), ("saw", ("see",))],
         [("drawn", ("draw",)), ("eaten", ("eat",)), ("seen", ("see",))],
     ]
+    assert [len(types[name]) for name in ("t1", "t2", "t3")] == [3, 3, 2]  # the largest first
+
+
+def test_a_phrase_that_the_target_lacks_does_not_mean_itself():
+    city = f"new{JOINED}york"
+    pairs = [((city,), ("NYC",)), (("ohio",), ("OH",)), (("in", city), (city,))]
+    assert {entry.word: entry.symbols for entry in find(pairs[:2])} == {city: ("NYC",), "ohio": ("OH",)}
+    assert {entry.word: entry.symbols for entry in find(pairs[1:])}[city] == (city,)
 
 
 def test_a_type_with_two_forms_of_a_lexeme_is_divided():
@@ -134,7 +145,7 @@ def test_a_type_with_two_forms_of_a_lexeme_is_divided():
 def test_how_often_exchanges_agree():
     pairs = [(("see", "a"), ("A",)), (("see", "b"), ("B",)), (("take", "a"), ("A",)), (("take", "b"), ("B", "C"))]
     entries = [Entry("t1", "a", ("A",)), Entry("t1", "b", ("B",))]
-    assert agreement(pairs, entries) == {"t1": (1, 2)}
+    assert agreement(pairs, [*entries, Entry(ALONE, "see", ("S",))]) == {"t1": (1, 2)}
 
 
 def test_a_lexicon_is_written_and_read(tmp_path):

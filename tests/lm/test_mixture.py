@@ -12,7 +12,7 @@ from compgen.errors import DataError, UserError
 from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.measuring import measure, rescore
 from compgen.lm.mixture import PSEUDO, Mixture, best_of, check_vocabularies, fitted, perplexity, tuned
-from compgen.lm.scoring import Scores, score_all
+from compgen.lm.scoring import Scores, require_one_vocabulary, score_all
 from tests.lm.naive import Arpa
 
 ASKED = ["the cat ran on the log", "a zebra sat", "a", "the dog saw the mat"]
@@ -53,6 +53,10 @@ def test_a_mixture_is_the_sum_of_the_equation(models, asked):
     assert sum(map(np.sum, found.losses)) == pytest.approx(found.loss)
 
 
+def test_scores_of_some_models_are_in_the_order_asked_for():
+    assert scores_of([[-1, -2], [-3, -4], [-5, -6]]).of([2, 0]).log10.tolist() == [[-5, -6], [-1, -2]]
+
+
 def test_weights_by_history_follow_what_the_first_model_knows(models, asked):
     scores = score_all(models, asked)
     weights = np.stack([np.array([1 / (count + 1), 1 - 1 / (count + 1)]) for count in range(9)])
@@ -73,6 +77,9 @@ def test_tuning_finds_the_most_probable_weights():
     assert best_of(["a", "b"], scores, [0.05, 0.1, 0.5]).weights[0, 1] == pytest.approx(
         min([0.05, 0.1, 0.5], key=lambda v: abs(v - found.weights[0, 1])), abs=1e-9
     )
+    for probable, best in (([0.9, 0.1], 0.05), ([0.1, 0.9], 0.5)):
+        scores = scores_of(np.log10([[p] * 9 for p in probable]))
+        assert best_of(["a", "b"], scores, [0.1, 0.05, 0.5]).weights.tolist() == [[1 - best, best]]
 
 
 def test_each_history_has_its_own_weights_and_rare_ones_the_weights_of_all():
@@ -105,6 +112,8 @@ def test_a_saved_mixture_is_opened_from_anywhere(models, asked, tmp_path, monkey
 
 def test_mixed_vocabularies_are_refused(models, tmp_path):
     check_vocabularies(models)
+    with pytest.raises(UserError, match="mixed vocabularies: a knows 1 words, b 1 or others"):
+        require_one_vocabulary([("a", {"the"}), ("b", {"cat"})])
     text = write_sentences([["the", "zebra", "ran"]], tmp_path / "x.txt")
     estimate([text], tmp_path / "x.arpa", Estimation(order=2, fallback=True))
     mixed, other = r"mixed vocabularies: .*model.arpa knows 12 words, .*x.arpa 3", [*models, tmp_path / "x.arpa"]

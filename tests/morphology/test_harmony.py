@@ -30,6 +30,10 @@ def out_of_harmony(dataset: Dataset) -> float:
 def test_sukhotin_finds_vowels():
     assert vowels([*FRONT, *BACK]) == set("eiao")
     assert vowels([]) == set() == vowels(["a", "␣"])
+    assert (vowels(["abba"]), vowels(["dub"])) == (
+        {"a"},
+        {"u"},
+    )  # a double letter is not beside another; sides count alike
 
 
 def test_agreement_is_the_information_that_vowels_have_of_the_next():
@@ -39,6 +43,10 @@ def test_agreement_is_the_information_that_vowels_have_of_the_next():
     same, other = np.log((1 + 1 / 2) / 2 / (1 / 2)), np.log(1 / 2 / 2 / (1 / 2))
     found = tier.agreement(["bata", "baeb", "tttat", "b", "tapapet"])
     np.testing.assert_allclose(found, [same, other, 0, 0, same + other])
+
+
+def test_information_is_of_the_next_vowel_not_of_the_one_before():
+    np.testing.assert_allclose(Tier(["bade", "bade"]).agreement(["bade", "beda"]), [np.log(5 / 3), 0], atol=1e-12)
 
 
 def test_vowels_without_a_pattern_leave_samples_alone():
@@ -75,6 +83,7 @@ def test_groups_of_one_are_drawn_as_often_as_others():
     tier = Tier.of(words())
     drawn = [(tier.choose(pool, 200, seed)["host"] < 400).sum() for seed in range(20)]
     assert np.mean(drawn) == pytest.approx(100, abs=8)  # a standard deviation of the mean is about 2
+    assert len(set(drawn)) > 1
 
 
 def test_what_cannot_be():

@@ -71,9 +71,9 @@ def test_long_long_rows_are_those_of_the_definition(sequences, symmetric):
 
 
 @settings(max_examples=25, deadline=None)
-@given(token_lists, st.integers(1, 2), st.integers(1, 2))
-def test_caps_hold_and_only_leave_rows_out(sequences, firsts, seconds):
-    every = NeighborhoodConfig(firsts=99, seconds=99)
+@given(token_lists, st.integers(1, 2), st.integers(1, 2), st.sampled_from(["long-short", "long-long"]))
+def test_caps_hold_and_only_leave_rows_out(sequences, firsts, seconds, kind):
+    every = NeighborhoodConfig(kind=kind, candidates=99, firsts=99, seconds=99, delta=0.3)
     capped = find(sequences, 2, every.model_copy(update={"firsts": firsts, "seconds": seconds}))
     assert {tuple(row) for row in capped.tolist()} <= {tuple(row) for row in find(sequences, 2, every).tolist()}
     for example in set(capped[:, 0].tolist()):
@@ -97,6 +97,37 @@ def test_other_numbers_of_prototypes():
     assert len(four) == len(two)
     for example, first, *others in four.tolist():
         assert all((example, first, other) in known for other in others)
+
+
+def test_the_most_similar_candidates_are_kept_or_the_first_drawn():
+    # Each after the first lacks one token of it: 8 or 7.
+    sequences = [[5, 6, 6, 7, 8], [5, 7, 6], [5, 8, 6], [5, 6, 6, 7], [5, 6, 8]]
+    config = NeighborhoodConfig(kind="long-long", firsts=1, seconds=1, delta=0.3)
+
+    def rows(config):
+        return {tuple(row) for seed in range(9) for row in find(sequences, 2, config, seed).tolist() if not row[0]}
+
+    assert rows(config) == {(0, 3, 4)}
+    assert len(rows(config.model_copy(update={"nearest": False}))) > 1
+
+
+def test_second_prototypes_are_drawn():
+    sequences = [[5, 6], [5, 7], [6], [6, 6], [6, 6, 6]]
+    config = NeighborhoodConfig(firsts=9, seconds=1, delta=0.3)
+    rows = {tuple(row) for seed in range(20) for row in find(sequences, 2, config, seed).tolist()}
+    assert {row for row in rows if row[:2] == (0, 1)} == {(0, 1, 2), (0, 1, 3), (0, 1, 4)}
+    several = config.model_copy(update={"seconds": 9})
+    assert find(sequences, 1, several).tolist() == [[0, 1], [0, 2], [0, 3], [0, 4]]
+
+
+@pytest.mark.parametrize("kind", ["long-short", "long-long", "tags"])
+def test_some_sequences_may_be_prototypes_and_the_others_examples(kind):
+    letters = [[5, 6, 6], [5, 7, 7], [6, 7], [5, 6, 7], [5, 6, 5]]
+    sequences, vocabulary = words_as_sequences() if kind == "tags" else (letters, VOCABULARY)
+    config = NeighborhoodConfig(kind=kind, firsts=99, seconds=99, delta=0.3)
+    rows = build(sequences, vocabulary, 2, config, 0, pool=3)
+    assert set(rows[:, 0].tolist()) <= {3, 4} and set(rows[:, 1:].ravel().tolist()) <= {0, 1, 2}
+    assert build(sequences, vocabulary, 0, config, 0, pool=3).tolist() == [[3], [4]]
 
 
 def test_a_seed_fixes_the_rows_and_no_rows_is_an_error():

@@ -93,6 +93,15 @@ def test_all_draws_of_a_source_vote_and_the_winner_must_be_rare(names):
     assert str(judge.counts) == "11 drawn, 6 kept; not kept: 5 not rare"
 
 
+@pytest.mark.parametrize(("novelty", "sources"), [("both", [7]), ("source", [6, 7]), ("pair", [5, 6, 7])])
+def test_winners_must_be_new(novelty, sources):
+    training = Training(no_prototypes(padded([[5, 3, 8, 2], [4, 3, 8, 2]])))
+    votes = [((4,), (8,)), ((5,), (9,)), ((6,), (8,)), ((7,), (9,))]  # known; with a new target; a new source; all new
+    some = [(Draw(i, (), True, -1.0 - i, ()), *pair) for i, pair in enumerate(votes)]
+    found = Choice(vote=True).of(some, FilterConfig(("novel",), novelty), training)
+    assert [source for (_, (source,), _), _ in found] == sources
+
+
 @pytest.mark.parametrize(
     ("choice", "made"),
     [

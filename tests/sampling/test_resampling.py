@@ -92,6 +92,19 @@ def test_unique_keeps_the_first_of_each():
     assert len(kept) == 2 and counts.rejected == {"not unique": 1}
 
 
+def test_unique_tells_apart_where_a_source_ends_and_large_numbers():
+    different = [(5, 6, 3, 7), (5, 3, 6, 7), (261, 6, 3, 7), (5, 6, 3, 65_543)]  # as 5 and 7 to 8 and to 16 bits
+    assert len(judge(different, names=("unique",))[0]) == 4
+
+
+def test_known_sources_are_unwanted_unless_their_targets_may_be_new():
+    known = training()
+    config = {novelty: FilterConfig(("novel",), novelty=novelty) for novelty in ("both", "source", "pair")}
+    unwanted = {novelty: Filter(one, known).unwanted for novelty, one in config.items()}
+    assert unwanted == {"both": known.sources, "source": known.sources, "pair": ()}
+    assert Filter(FilterConfig(("unique",)), known).unwanted == ()
+
+
 def test_of_sentences_the_target_is_empty():
     filters = FilterConfig(("novel", "unique", "rare"), rarity=0.5)
     judged = Filter(filters, Training(no_prototypes([[5, 6, 3, 2, 0], [5, 7, 3, 2, 0], [5, 3, 2, 0, 0]])))
@@ -154,11 +167,17 @@ def test_rare_prototypes_are_those_that_the_filter_keeps():
 
 
 def test_unknown_names_are_refused():
-    rare = {"names": ("rare",), "prototypes": "rare", "ngram": 2}
-    prototypes = ({"prototypes": "some"}, {"prototypes": "rare"}, rare)
-    for wrong in ({"names": ("fresh",)}, *prototypes, {"novelty": "none"}, {"rarity": 0.0}, {"ngram": 0}):
-        with pytest.raises(UserError):
-            FilterConfig(**wrong)
+    for names, wrong, said in (
+        ("fresh", {}, "no filter 'fresh'"),
+        ("rare", {"prototypes": "some"}, "no prototypes 'some'"),
+        ("novel", {"prototypes": "rare"}, "add the filter rare"),
+        ("rare", {"prototypes": "rare", "ngram": 2}, "leave out ngram"),
+        ("novel", {"novelty": "none"}, "no novelty 'none'"),
+        ("rare", {"rarity": 0.0}, "rarity 0.0: expected a share"),
+        ("rare", {"ngram": 0}, "ngram 0: expected a length"),
+    ):
+        with pytest.raises(UserError, match=said):
+            FilterConfig(names, **wrong)
 
 
 def test_a_share_that_is_just_reached_is_rare():

@@ -48,6 +48,12 @@ def test_a_sample_has_up_to_so_many_exchanges_each_number_alike(grammar):
     assert sorted(counts) == [1, 2, 3, 4] and min(counts.values()) > 0.9 * BLOCK / 4
 
 
+def test_hosts_are_rows_of_the_data_and_a_sample_that_is_made_again_is_not_left_out(grammar):
+    found = exchanges(grammar, LINES[0], *LINES, rounds=2)
+    assert {int(row) for rows, _, _ in next(found._blocks(0, 2)) for row in rows} == {0, 2, 3}
+    assert found.found(None, 0) and "the source was made with another target before" not in found.left_out
+
+
 def test_agreement_is_of_single_exchanges_whatever_the_rounds(grammar):
     found = [exchanges(grammar, rounds=rounds).outcomes(0) for rounds in (1, 2, 20)]
     assert found[0] and found[0] == found[1] == found[2]
@@ -125,7 +131,9 @@ def targets(found):
 def test_what_is_frequent_but_never_together_shows_a_malformed_target(tmp_path):
     found = queries(tmp_path)
     assert not any("SELECT ohio" in target for target in targets(found))
-    assert found.left_out["tokens of the target stand together that never do in the data"] > 50
+    left_out = dict(found.left_out)
+    assert left_out["tokens of the target stand together that never do in the data"] > 50
+    assert targets(found) and dict(found.left_out) == left_out  # not those of the first time, too
 
 
 def test_names_are_alike_so_that_new_ones_are_welcome_where_any_was(tmp_path):

@@ -14,7 +14,7 @@ from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.training import loop
 from compgen.training.config import Seq2SeqConfig
-from compgen.training.pairs import Fresh, FreshExamples
+from compgen.training.pairs import Fresh, FreshExamples, PairExamples
 from compgen.training.predictors import train_predictor
 from tests.training.tiny import TINY, toy, weights
 
@@ -34,6 +34,7 @@ class ByParity(torch.nn.Module):
         self.even, self.odd, self.weight = even, odd, torch.nn.Parameter(torch.zeros(1))
 
     def loss(self, sequences, memories):
+        self.modes = {*getattr(self, "modes", ()), self.training}
         loss = torch.where(memories[:, 0, 1:2] % 2 == 0, self.even, self.odd)
         return loss.expand(-1, sequences.shape[1] - 1) * (sequences[:, 1:] != 0)
 
@@ -49,6 +50,17 @@ def test_each_epoch_has_examples_of_its_own_and_all_originals():
         assert {*held(examples)} == {(100 + epoch, 200 + place) for place in range(3)}
         assert sorted(rows.tolist()) == list(range(6))
         assert len(examples.plan(epoch)) == len(examples.plan(0))
+
+
+def test_each_epoch_has_batches_and_augmented_examples_of_its_own():
+    alone = PairExamples(ORIGINAL * 20, [], None, 4, seed=1)
+    first, again, other = (np.concatenate(alone.plan(epoch)).tolist() for epoch in (0, 0, 1))
+    assert first == again != other and sorted(first) == sorted(other)
+    examples = PairExamples(ORIGINAL, numbered(30, 0), 0.5, 2, seed=1)
+    drawn = [{*np.concatenate(examples.plan(epoch)).tolist()} - {0, 1, 2} for epoch in range(9)]
+    assert {len(rows) for rows in drawn} == {3} and len(set.union(*drawn)) > 12
+    made = [fresh().draw(5, seed, epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))]
+    assert made[0] == made[1] and made[0] not in made[2:]
 
 
 def test_few_fresh_examples_are_repeated_and_many_are_drawn():
@@ -84,6 +96,13 @@ def test_hard_examples_are_drawn_by_their_loss_a_token():
     even, long = shares(ByParity(3.0, 1.0))
     assert 0.6 < even < 0.85 and 0.25 < long < 0.35  # three times as often at first, whatever their length
     assert 0.4 < shares(ByParity(1.0, 1.0))[0] < 0.6
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_losses_are_those_without_dropout_and_the_network_stays_as_it_was(training):
+    network = ByParity(1.0, 1.0).train(training)
+    FreshExamples(ORIGINAL, numbered, 0.5, 2, seed=1, network=network).plan(1)
+    assert network.modes == {False} and network.training is training
 
 
 def config(*more):
