@@ -79,7 +79,7 @@ def test_of_the_examples_with_a_word_the_shortest_is_kept():
     assert carving.part[: len(odd)].tolist() == [TRAIN if at == 1 else ONCE for at in range(len(odd))]
 
 
-VERBED = [([f"v{at}"], [f"V{at}"]) for at in range(12)] + [([f"x{at}"], [f"X{at}"]) for at in range(30)]
+VERBED = [([f"v{at}"], [f"V{at}"]) for at in range(12)] + [([f"x{at}"], [f"X{at}"]) for at in range(50)]
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,12 @@ def test_a_word_stays_where_another_has_its_symbol_too(tmp_path, move):
     )
 
 
+def test_a_symbol_that_is_there_as_often_as_its_word_is_of_that_word(tmp_path):
+    path = lexicon(tmp_path, "n|10|10", "n|20|20")
+    data = dataset(*AMBIGUOUS, "by ten set 10 -> SET ( 10 )")
+    assert "by ten set 20 -> SET ( 20 )" in texts(make("lexsym", lexicon=path).fit(data).sample())
+
+
 @pytest.mark.parametrize("move", ["permute", "swap", "substitute"])
 def test_a_word_that_stays_does_not_lose_its_meaning(tmp_path, move):
     """`eaten` is of no type, and stays: so `ate`, which means the same, does too."""
@@ -169,6 +175,13 @@ def test_phrases_of_the_lexicon_are_words_of_the_data(tmp_path):
         "in boston -> loc BOS",
         "near new york -> near NY CITY",
     }
+
+
+def test_the_longest_phrase_is_the_word(tmp_path):
+    path = lexicon(tmp_path, "t|new york city|NYC", "t|boston|BOS", "u|new york|NY", "u|ohio|OH")
+    data = dataset("in new york city -> loc NYC", "near boston -> near BOS")
+    made = texts(make("lexsym", lexicon=path).fit(data).sample())
+    assert made == {"in boston -> loc BOS", "near new york city -> near NYC"}
 
 
 def test_words_and_symbols_of_the_same_examples_are_found_where_they_are_frequent():
@@ -196,6 +209,7 @@ def test_examples_that_are_copies_exchange_words_not_sentences():
     assert texts(make("lexsym").fit(data).sample()) == {
         f"{x} sees {y} -> {x} sees {y}" for x in "abcd" for y in "abcd" if x > y
     }
+    assert len({str(make("lexsym").fit(data).sample(1, seed).pairs()) for seed in range(9)}) > 1
 
 
 @pytest.mark.parametrize(
