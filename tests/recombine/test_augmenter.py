@@ -10,6 +10,7 @@ from compgen.data.unimorph import inflection
 from compgen.errors import ConfigError, ExhaustedError, Interrupted, UserError
 from compgen.recombine import augmenter as module
 from compgen.recombine.augmenter import Recombine
+from compgen.sampling.resampling import Counts
 from tests.augmenters.test_conformance import TINY
 
 PAIRS = [([verb, way], [way.upper(), verb.upper()]) for verb in ("walk", "run", "look") for way in ("left", "right")]
@@ -44,6 +45,44 @@ def test_sentences_are_made_of_sentences():
 def test_a_vote_makes_as_many_draws_as_it_is_told(fitted):
     fitted.sample(3, seed=1)
     assert fitted._counts.drawn == 1200
+
+
+def test_a_vote_makes_fewer_draws_for_each_of_many_samples(fitted, monkeypatch):
+    monkeypatch.setattr(module, "MOST_DRAWS", 30)
+    usual, drawn = fitted.with_options(draws_each=None, filters=()), []
+    for count in (3, 10):
+        usual.sample(count, seed=1)
+        drawn.append(usual._counts.drawn)
+    assert drawn == [30, 10 * module.LEAST_VOTES]
+
+
+def test_samples_that_are_not_voted_on_are_the_first_that_pass(fitted):
+    plain = fitted.with_options(vote=False, draws_each=None)
+    kept = map(plain.generator.sample_of, plain.generator.kept(60, seed=4, filters=("novel", "unique")))
+    assert plain.sample(60, seed=4).pairs() == [(list(one.source), list(one.target)) for one in kept]
+    few = fitted.with_options(vote=False, draws_each=2)
+    assert len(few.sample(10, seed=4)) < 10 and few._counts.drawn == 20
+
+
+def test_draws_that_are_broken_are_a_warning(fitted, monkeypatch):
+    for broken in (0, 9):
+        monkeypatch.setattr(fitted, "_counts", Counts(drawn=10, rejected=Counter(unfinished=broken)))
+        said = "90.0% of the draws were unfinished or malformed" in " ".join(fitted.warnings())
+        assert said == bool(broken)
+
+
+def test_there_must_be_as_many_examples_as_a_row_of_training_has():
+    two = Dataset.from_pairs(PAIRS[:2] * 3)
+    assert Recombine.refuses(two) == "distinct examples: 2, expected 3 or more"
+    assert Recombine.refuses(two + Dataset.from_pairs(PAIRS[2:3])) is None
+
+
+def test_settings_that_are_given_are_not_those_found(monkeypatch):
+    monkeypatch.setattr("compgen.recombine.settings.choosing", lambda *_: {"vote": True, "support": 0.1})
+    few, pairs = {"optimisation": {"steps": 1}, "draws_each": 1}, Dataset.from_pairs(PAIRS)
+    for given, expected in (({}, (True, 0.1)), ({"support": 0.3}, (True, 0.3)), ({"vote": False}, (False, None))):
+        options = Recombine(**few, **given).fit(pairs).options
+        assert (options.vote, options.support) == expected
 
 
 def test_sources_that_nothing_voted_on_are_a_warning(fitted, monkeypatch):
