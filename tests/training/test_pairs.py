@@ -11,11 +11,12 @@ import torch
 from compgen.augmenters.registry import make
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
+from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.training import loop
 from compgen.training.config import Seq2SeqConfig
 from compgen.training.pairs import Fresh, FreshExamples, PairExamples
-from compgen.training.predictors import train_predictor
+from compgen.training.predictors import _known, train_predictor
 from tests.training.tiny import TINY, toy, weights
 
 ORIGINAL = [([5, 6], [7]), ([6], [7, 8]), ([5], [8])]
@@ -150,7 +151,17 @@ def test_a_resumed_training_draws_the_same_again(tmp_path, monkeypatch, data, ha
     json.dumps(resumed.trained_on)
 
 
+def test_a_training_draws_anew_in_each_epoch(tmp_path, monkeypatch, data):
+    epochs, draw = [], Fresh.draw
+    monkeypatch.setattr(Fresh, "draw", lambda *given: epochs.append(given[-1]) or draw(*given))
+    train_predictor(data, config(), tmp_path / "p.pt", fresh=fresh(dataset=data), quiet=True)
+    assert {*epochs} >= {0, 1, 2}
+
+
 def test_samples_with_unknown_tokens_are_left_out(tmp_path, data):
+    some = Dataset.from_pairs([(["a"], ["A"]), (["b"], ["A"]), (["a"], ["B"])])
+    assert _known(some, Vocabulary.of([["a"], ["A"]])) == [([6], [5])]
+
     lexicon = tmp_path / "lexicon.tsv"
     lexicon.write_text("t\twalk\tWALK\nt\trun\tRUN\nt\tskip\tSKIP\n")
     method = make("lexsym", lexicon=str(lexicon)).fit(data)

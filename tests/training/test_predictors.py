@@ -1,11 +1,13 @@
 """What a predictor is trained on: batches, mixtures, vocabulary, what watches; and what its checkpoint says."""
 
+import json
 import threading
 
 import numpy as np
 import pytest
 import torch
 
+from compgen.augmenters.registry import make as make_augmenter
 from compgen.cli.evaluate import _say_learnt
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
@@ -17,7 +19,7 @@ from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.predictor import Predictor
 from compgen.training import predictors as predictor
 from compgen.training.config import Seq2SeqConfig, TransformerConfig
-from compgen.training.pairs import PairExamples
+from compgen.training.pairs import Fresh, PairExamples
 from compgen.training.predictors import error_rate, train_predictor
 from tests.export.tiny import make
 
@@ -146,6 +148,45 @@ def test_a_share_is_held_out_and_scored(tmp_path, parts):
     assert outcome.held_out is not None
     with pytest.raises(DataError, match="1 examples leave nothing to train on"):
         train_predictor(Dataset.from_pairs(PAIRS[:1]), seq2seq("held_out=0.999"), tmp_path / "q.pt", quiet=True)
+
+
+def numbered(letter, count=40):
+    return Dataset.from_pairs([([f"{letter}{n}"], [f"{letter.upper()}{n}"]) for n in range(count)])
+
+
+def test_augmented_examples_are_mixed_held_out_and_known_as_asked(tmp_path, parts):
+    options = seq2seq("p_aug=0.25", "held_out=0.25", "held_out_augmented=0.25")
+    checkpoint, _ = train_predictor(numbered("w"), options, tmp_path / "p.pt", augmented=numbered("a"), quiet=True)
+    (watched, *_), (original, added, p_aug, *_) = parts
+    assert p_aug == 0.25 and 20 < len(original) < 40 and 20 < len(added) < 40
+    assert len(watched) + len(original) + len(added) == 80
+    assert all(checkpoint.vocabulary.knows([f"{letter}{n}"]) for letter in "wWaA" for n in range(40))
+
+
+def test_the_seed_decides_the_first_weights(tmp_path):
+    options = seq2seq("optimisation.steps=1", "optimisation.learning_rate=1e-12")
+    first, again, other = (
+        train_predictor(Dataset.from_pairs(PAIRS), options, tmp_path / "p.pt", seed=seed, quiet=True)[0].network
+        for seed in (1, 1, 2)
+    )
+    weights = [torch.cat([p.flatten() for p in net.parameters()]) for net in (first, again, other)]
+    assert torch.equal(weights[0], weights[1]) and not torch.allclose(weights[0], weights[2], atol=1e-6)
+
+
+def test_a_training_is_another_with_other_augmented_examples(tmp_path, monkeypatch):
+    def caught(*_, identity, **__):
+        raise RuntimeError(json.dumps(identity))
+
+    monkeypatch.setattr(predictor, "train", caught)
+    concat = make_augmenter("concat").fit(numbered("w"))
+    found = set()
+    sources, targets = (numbered("a").frame[side].to_list() for side in ("source", "target"))
+    other = Dataset.from_pairs(zip(sources, reversed(targets), strict=True))  # of the same tokens
+    for more in ({}, {"augmented": numbered("a")}, {"augmented": other}, {"fresh": Fresh(concat)}):
+        with pytest.raises(RuntimeError) as stopped:
+            train_predictor(numbered("w"), seq2seq(), tmp_path / "p.pt", quiet=True, **more)
+        found.add(str(stopped.value))
+    assert len(found) == 4 and sum('"augment": "concat"' in identity for identity in found) == 1
 
 
 @pytest.mark.parametrize("copying", [True, False])
