@@ -91,10 +91,6 @@ def experiment(folder: Path, workers: MadeUp, seconds: float = 10_000) -> Experi
     return found
 
 
-def amount(system: str) -> float:
-    return float(system.rpartition("x")[2]) if "x" in system else 0
-
-
 def test_the_best_by_validation_is_chosen_and_methods_that_make_nothing_are_left_out(tmp_path):
     workers = MadeUp(tmp_path, lambda system: {"geca-x8": 0.0, "gecax8": 0.2, "cslx1": 0.1}.get(system, 0.0))
     found = experiment(tmp_path, workers)
