@@ -55,6 +55,15 @@ def test_the_licence_of_an_example_is_made_of_training_examples():
     assert plain(reason.hosts.source) == "jog and jog"
 
 
+def test_what_fills_a_gap_may_be_longer():
+    pairs = [("run fast", "RUN NOW"), ("jog", "JOG"), ("jog and jog then stop", "JOG JOG STOP")]
+    augmenter = Geca(span=2).fit(Dataset.from_pairs((a.split(), b.split()) for a, b in pairs))
+    (row,) = (one for one in augmenter.sample().frame.iter_rows(named=True) if "and" in one["source"])
+    made = Licence(*augmenter.explain(row)).made
+    assert made.source == [("run fast", 0), ("and", -1), ("run fast", 0), ("then", -1), ("stop", -1)]
+    assert made.target == [("RUN NOW", 1), ("RUN NOW", 1), ("STOP", -1)]
+
+
 @pytest.mark.parametrize("mode", ["published", "reference"])
 def test_sentences_and_windows(mode):
     augmenter = Geca(mode=mode, span=2, spans=1, window=1).fit(
