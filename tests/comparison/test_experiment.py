@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from compgen.comparison.experiment import Experiment
+from compgen.comparison.experiment import Experiment, _enough, _variance
 from compgen.comparison.findings import Findings
 from compgen.comparison.parts import divide
 from compgen.comparison.plan import FIRST_UPDATES
@@ -89,6 +89,13 @@ def experiment(folder: Path, workers: MadeUp, seconds: float = 10_000) -> Experi
     )
     found.begin(data())
     return found
+
+
+def test_few_right_answers_are_not_taken_for_certain_and_a_small_gain_is_enough():
+    assert _variance([{"right": {"random": "1" * 18}}]) == pytest.approx(0.95 * 0.05 / 20)
+    for gain, enough in ((0.005, True), (0.02, False)):
+        points = [{"updates": n, "learned": 1.0, "accuracy": {"random": 0.9 + gain * (n > 100)}} for n in (100, 200)]
+        assert bool(_enough(points, 1000)) == enough
 
 
 def test_the_best_by_validation_is_chosen_and_methods_that_make_nothing_are_left_out(tmp_path):
