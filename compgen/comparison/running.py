@@ -113,11 +113,12 @@ def share_right(right: str) -> float:
 
 
 def _left(seconds: float) -> str:
-    """How much time is left, for people."""
+    """How much time is left, or how much more was taken than allowed, for people."""
+    minutes = round(abs(seconds) / 60)
+    amount = f"{minutes} minute{'s' * (minutes > 1)}"
     if seconds <= 0:
-        return "no time left"
-    minutes = round(seconds / 60)
-    return f"{minutes} minute{'s' * (minutes > 1)} left" if minutes else "less than a minute left"
+        return f"{amount} over time" if minutes else "no time left"
+    return f"{amount} left" if minutes else "less than a minute left"
 
 
 def _in_words(found: dict[str, Any]) -> str:

@@ -51,7 +51,13 @@ def test_a_comparison_that_took_longer_than_it_was_allowed_says_so(seconds, said
 
 @pytest.mark.parametrize(
     ("seconds", "says"),
-    [(-1, "no time left"), (20, "less than a minute left"), (65, "1 minute left"), (150, "2 minutes left")],
+    [
+        (-130, "2 minutes over time"),
+        (-1, "no time left"),
+        (20, "less than a minute left"),
+        (65, "1 minute left"),
+        (150, "2 minutes left"),
+    ],
 )
 def test_the_time_left_is_told_in_words(seconds, says):
     assert _left(seconds) == says
