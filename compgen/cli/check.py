@@ -228,17 +228,14 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
 
 def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     """Write a mended table, and say what was left out, and what to type next."""
-    from compgen.data.examples import COLUMNS
-    from compgen.data.formats import format_of, write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.data.mending import mend
 
     mended = mend(found, keep_targets)
     write_dataset(mended.dataset, out)
+    remark_left_out(mended.dataset, out)
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
-    further = [name for name in mended.dataset.frame.columns if name not in COLUMNS]
-    if further and (format := format_of(out)) in ("tsv", "scan", "text", "unimorph"):
-        say(f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it")
     say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")
     say(f"\nNext: cgen check {shlex.quote(str(out))}")

@@ -135,7 +135,7 @@ def write(
         cgen data write glued.tsv --signs apart -o apart.tsv
     """
     from compgen.api_data import signs as with_signs
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(out, format, data)
     predicted = signs == "joined" or variables == "named"  # perhaps, and predictions may be blank or have no tokens
@@ -151,6 +151,7 @@ def write(
     changes = {"swap": swap, "variables": variables, "signs": signs}
     record = {"data": named(data), "split": split, **changes, "command": called()}
     write_dataset(dataset.swapped() if swap else dataset, out, format, record)
+    remark_left_out(dataset, out, format)
     if str(out) != "-":
         say(f"{out}: {dataset.sizes()}")
 

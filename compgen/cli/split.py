@@ -142,7 +142,7 @@ def lemma(
 
     Example: cgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.morphology.lemmas import by_lemma
 
     writable_format(out, None, data)
@@ -154,6 +154,7 @@ def lemma(
             raise UserError(f"--test {test:g} and --validation {validation:g} leave nothing to train on")
     parts = by_lemma(load_split(data, split), 0.8 if train is None else train, validation, seed)
     write_dataset(parts, out)
+    remark_left_out(parts, out)
     say(parts.sizes())
 
 
@@ -237,11 +238,12 @@ class SplitOptions(BaseModel):
     def write(self, dataset: "Dataset", parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
         """Write a dataset's split, and print its sizes and divergences, which are returned; None without compounds."""
         from compgen.data.compounds import measure, usual_inventory
-        from compgen.data.formats import write_dataset
+        from compgen.data.formats import remark_left_out, write_dataset
         from compgen.data.splits import count_of, remarks, with_dev
 
         written = with_dev(parts, count_of(self.dev, dataset), self.seed)  # shares are of all that was given
         write_dataset(written, self.out)
+        remark_left_out(written, self.out)
         say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
         for remark in remarks(parts):
             say(f"warning: {remark}")

@@ -99,8 +99,8 @@ def write_dataset(
     Without `format` the suffix decides (`.txt` is `scan` unless all are sentences); on standard output it is `jsonl`.
     A path without a suffix is a folder, whose card has the `record`: what the dataset was made with. A file name that
     ends in `.gz` is compressed. `tsv` and `csv` name the splits only if there are others than `train`. Further columns
-    are written to `jsonl`, `json`, `csv`, `parquet` and folders; the other formats have no place for them. A record
-    beside the file, of what was there before (`compgen.record`), is deleted.
+    are written to `jsonl`, `json`, `csv`, `parquet` and folders; the other formats have no place for them (see
+    `remark_left_out`). A record beside the file, of what was there before (`compgen.record`), is deleted.
 
     Raises:
         DataError: the format cannot hold the data, e.g. a token with a space in `tsv`, several splits in `scan`.
@@ -127,6 +127,16 @@ def write_dataset(
     with atomic_path(Path(path)) as temporary:
         temporary.write_bytes(content)
     forget_record(Path(path))
+
+
+def remark_left_out(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
+    """Issue a Remark that names the further columns for which a file's format, as in `write_dataset`, has no place."""
+    if format is None:
+        format = "jsonl" if str(path) == "-" else format_of(path)
+    further = [column for column in dataset.frame.columns if column not in COLUMNS]
+    if further and format != FOLDER and not FORMATS[format].further:
+        left_out = f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it"
+        warnings.warn(f"{path}: {left_out}", Remark, stacklevel=2)
 
 
 def format_of(path: str | Path) -> str:
@@ -382,17 +392,18 @@ class _Format(NamedTuple):
     suffix: str
     read: Callable[[bytes, str, Columns], Placed]
     write: Callable[[Dataset, str], bytes]
+    further: bool  # columns beside source, target and split are kept
 
 
 FORMATS = {
-    "tsv": _Format(".tsv", _read_tsv, _write_tsv),
-    "jsonl": _Format(".jsonl", records.read_jsonl, records.write_jsonl),
-    "json": _Format(".json", records.read_json, records.write_json),
-    "csv": _Format(".csv", records.read_csv, records.write_csv),
-    "scan": _Format(".scan", _read_scan, _write_scan),
-    "text": _Format(".txt", _read_text, _write_text),
-    "unimorph": _Format(".unimorph", unimorph.read_examples, unimorph.write),
-    "parquet": _Format(".parquet", _read_parquet, _write_parquet),
+    "tsv": _Format(".tsv", _read_tsv, _write_tsv, False),
+    "jsonl": _Format(".jsonl", records.read_jsonl, records.write_jsonl, True),
+    "json": _Format(".json", records.read_json, records.write_json, True),
+    "csv": _Format(".csv", records.read_csv, records.write_csv, True),
+    "scan": _Format(".scan", _read_scan, _write_scan, False),
+    "text": _Format(".txt", _read_text, _write_text, False),
+    "unimorph": _Format(".unimorph", unimorph.read_examples, unimorph.write, False),
+    "parquet": _Format(".parquet", _read_parquet, _write_parquet, True),
 }
 NAMES = (*FORMATS, FOLDER)
 _WHOLE = ("parquet", "json")  # formats whose lines may be long

@@ -4,12 +4,13 @@ import json
 import shlex
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 from compgen.cli.main import app
 from compgen.data.formats import read_dataset
-from compgen.errors import UserError
+from compgen.errors import Remark, UserError
 from tests.cli.shell import compgen, refused, runner, said
 
 WRONG = 'id\tsplit\na "b"\tf ( x )\n"c d"\tf ( y )\ne\t\na "b"\tf ( x )\n'
@@ -241,8 +242,11 @@ def test_further_columns_are_kept_or_said_to_be_left_out(folder):
     rows = [{"source": f"a {n}", "target": f"f {n}", "id": n} for n in "12"]
     (folder / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"source": "b", "target": ""}]))
     assert run("x.jsonl").stdout.endswith("Next: cgen check x.jsonl --fix mended.jsonl\n")
-    assert "tsv has no place for it: id" in run("x.jsonl", "--fix", "mended.tsv").stderr
-    assert "no place" not in run("x.jsonl", "--fix", "mended.jsonl").stderr
+    with pytest.warns(Remark, match=r"mended\.tsv: left out, as tsv has no place for it: id"):
+        run("x.jsonl", "--fix", "mended.tsv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Remark)
+        run("x.jsonl", "--fix", "mended.jsonl")
     assert read_dataset(folder / "mended.jsonl").frame["id"].to_list() == ["1", "2"]
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -289,6 +290,18 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path, monkeypatch):
     refused = run("split", "few-shot", tmp_path / "latin-train-high", *none)
     assert "501 hints of past and future each do not fit" in str(refused.exception)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("command", [["write"], ["split", "length"]])
+def test_further_columns_are_kept_or_said_to_be_left_out(tmp_path, command):
+    rows = [{"source": f"a {n}", "target": "b", "id": str(n)} for n in range(6)]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(Remark, match=r"y\.tsv: left out, as tsv has no place for it: id; \.jsonl keeps it"):
+        assert run(*command, tmp_path / "x.jsonl", "-o", tmp_path / "y.tsv").exit_code == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Remark)
+        assert run(*command, tmp_path / "x.jsonl", "-o", tmp_path / "y.jsonl").exit_code == 0
+    assert set(read_dataset(tmp_path / "y.jsonl").frame["id"]) == set("012345")
 
 
 def test_sentences_are_not_swapped(tmp_path):
