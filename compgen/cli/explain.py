@@ -246,8 +246,11 @@ def _read(path: Path) -> Any:
 def _record(out: Path, method: str) -> _Record:
     """The record of `cgen augment METHOD` beside OUT."""
     path = record_of(out)
+    read = _read(path)
+    if isinstance(read, dict) and {"model", "asked"} <= read.keys():
+        raise UserError(f"{out}: drawn by `cgen sample`: call `cgen explain recombine`, or csl if from a grammar")
     try:
-        record = _Record.model_validate(_read(path))
+        record = _Record.model_validate(read)
     except ValidationError as error:
         wrong = error.errors()[0]
         if wrong["type"] == "missing":

@@ -2,6 +2,7 @@
 
 import difflib
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
@@ -205,7 +206,12 @@ def load(
     if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
         format = "unimorph"
     if spec == "-" or there or not _may_be_name(spec):
-        dataset = read_dataset(spec, format, answers, columns, content, blanks)
+        try:
+            dataset = read_dataset(spec, format, answers, columns, content, blanks)
+        except DataError as error:
+            if there and not answers and re.search(r", (line|row) \d", str(error)):
+                raise DataError(f"{error}; `cgen check {spec}` shows all such mistakes and can mend them") from None
+            raise
         if remark := checks.worst(dataset):
             warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)
         return dataset

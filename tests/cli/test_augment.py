@@ -99,6 +99,9 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     chosen = out.with_name("chosen.jsonl")
     assert compgen("select", out, "-n", 2, "--by", "random", "-o", chosen).returncode == 0
     refused(compgen("explain", "geca", chosen), "does not say the method, as records of `cgen augment` do")
+    drawn = chosen.with_name("drawn.jsonl")
+    assert compgen("sample", "recomb2", "-n", 2, "-o", drawn).returncode == 0
+    refused(compgen("explain", "geca", drawn), "drawn by `cgen sample`: call `cgen explain recombine`")
     (tmp_path / "more.tsv.run.json").write_text(json.dumps(record))
     pairs.write_text(PAIRS + "jog right\tRIGHT JOG\n")
     changed = compgen("explain", "geca", out)

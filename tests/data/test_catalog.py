@@ -1,5 +1,7 @@
 """The catalog: files, names, and what is neither."""
 
+import re
+
 import polars as pl
 import pytest
 
@@ -122,3 +124,13 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch, name):
     pl.DataFrame({"source": [["a"]], "target": [["b"]]}).write_parquet("here.parquet")
     with pytest.raises(DataError, match="found an empty name"):
         load(name)
+
+
+def test_a_wrong_line_of_a_users_file_names_the_command_that_shows_all(tmp_path):
+    (tmp_path / "x.tsv").write_text("a\tb\nc\n")
+    shown = f"`cgen check {tmp_path / 'x.tsv'}` shows all such mistakes and can mend them"
+    with pytest.raises(DataError, match=re.escape("line 2: found no TAB in 'c'") + ".*" + re.escape(shown)):
+        load(str(tmp_path / "x.tsv"))
+    with pytest.raises(DataError) as answers:  # predictions are a program's: they are made again, not mended
+        load(str(tmp_path / "x.tsv"), answers=True)
+    assert "cgen check" not in str(answers.value)
