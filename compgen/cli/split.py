@@ -244,7 +244,9 @@ class SplitOptions(BaseModel):
         written = with_dev(parts, count_of(self.dev, dataset), self.seed)  # shares are of all that was given
         write_dataset(written, self.out)
         remark_left_out(written, self.out)
-        say(", ".join(f"{name} {count:,}" for name, count in sorted(written.splits.items())))
+        left = len(dataset) - len(written)
+        sizes = [f"{name} {count:,}" for name, count in sorted(written.splits.items())]
+        say(", ".join(sizes) + (f"; in no part: {left:,}" if left else ""))
         for remark in remarks(parts):
             say(f"warning: {remark}")
         try:
