@@ -206,15 +206,7 @@ def load(
     if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
         format = "unimorph"
     if spec == "-" or there or not _may_be_name(spec):
-        try:
-            dataset = read_dataset(spec, format, answers, columns, content, blanks)
-        except DataError as error:
-            if there and not answers and re.search(r", (line|row) \d", str(error)):
-                raise DataError(f"{error}; `cgen check {spec}` shows all such mistakes and can mend them") from None
-            raise
-        if remark := checks.worst(dataset):
-            warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=2)
-        return dataset
+        return _read(spec, format, answers, columns, content, blanks)
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
     if format is not None or columns.given:
@@ -222,6 +214,21 @@ def load(
         raise DataError(f"{spec}: a known data set has no {what}")
     make, _ = DATASETS[name].splits[split]
     return make()
+
+
+def _read(
+    spec: str, format: str | None, answers: bool, columns: Columns, content: bytes | None, blanks: bool
+) -> Dataset:
+    """Read a file, a folder or standard input, and name the command that shows more of what is wrong there."""
+    try:
+        dataset = read_dataset(spec, format, answers, columns, content, blanks)
+    except DataError as error:
+        if Path(spec).exists() and not answers and re.search(r", (line|row) \d", str(error)):
+            raise DataError(f"{error}; `cgen check {spec}` shows all such mistakes and can mend them") from None
+        raise
+    if remark := checks.worst(dataset):
+        warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=3)
+    return dataset
 
 
 def given(data: Dataset | str | Path) -> Dataset:
