@@ -682,3 +682,10 @@ def test_a_name_that_no_file_can_have_is_an_error_before_any_work(tmp_path, monk
     with pytest.raises(compgen.UserError, match=f"cannot be {done}: File name too long"):
         call("x" * 300)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("method", [None, 3, compgen.Geca])
+def test_a_method_that_is_no_name_is_told_like_a_misspelt_one(method):
+    data = compgen.Dataset.from_pairs([(["a"], ["b"])])
+    with pytest.raises(compgen.UserError, match=r"no method .*: expected one of recombine, geca"):
+        compgen.augment(data, method)

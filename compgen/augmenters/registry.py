@@ -52,7 +52,7 @@ def find(name: str) -> type[Augmenter[Any]]:
     for point in _offered():
         if point.name == name:
             return _loaded(point)
-    near = difflib.get_close_matches(name, summaries(), 1)
+    near = difflib.get_close_matches(name, summaries(), 1) if isinstance(name, str) else []
     meant = f"; did you mean {near[0]}?" if near else ""
     raise UserError(f"no method {name!r}: expected one of {', '.join(summaries())}{meant}")
 
