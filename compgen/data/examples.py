@@ -80,26 +80,30 @@ class Dataset:
         """Return a dataset of (source tokens, target tokens), all in one split.
 
         Raises:
-            TypeError: something is not a pair, a side is a string, which would be cut into its characters, or a token
+            DataError: something is not a pair, a side is a string, which would be cut into its characters, or a token
                 is not a string.
         """
+        try:
+            each = iter(pairs)
+        except TypeError:
+            raise DataError(f"found {type(pairs).__name__}, expected pairs of two lists of tokens") from None
         sources, targets = [], []
-        for pair in pairs:
+        for pair in each:
             try:
                 source, target = pair
                 sources.append(source if isinstance(source, list | tuple) else [*source])
                 targets.append(target if isinstance(target, list | tuple) else [*target])
             except (TypeError, ValueError):
-                raise TypeError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
+                raise DataError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
             if isinstance(source, str) or isinstance(target, str):
-                raise TypeError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
+                raise DataError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
         for one in zip(sources, targets, strict=True):
             if None in one[0] or None in one[1]:
-                raise TypeError(f"tokens are strings: found None in {one!r:.80}")
+                raise DataError(f"tokens are strings: found None in {one!r:.80}")
         try:
             sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
         except TypeError as error:
-            raise TypeError(f"tokens are strings: {str(error).partition(chr(10))[0]}") from None
+            raise DataError(f"tokens are strings: {str(error).partition(chr(10))[0]}") from None
         return cls(pl.DataFrame(sides).with_columns(split=pl.lit(split)))
 
     @property
@@ -216,8 +220,10 @@ class Dataset:
         """Return the examples of both, ours first; a column that only one has is null for the other.
 
         Raises:
-            DataError: a column has lists in one and other values in the other.
+            DataError: the other is not a dataset, or a column has lists in one and other values in the other.
         """
+        if not isinstance(other, Dataset):
+            raise DataError(f"found {type(other).__name__}, expected a Dataset to add; Dataset.from_pairs makes one")
         try:
             return Dataset(pl.concat([self.frame, other.frame], how="diagonal_relaxed"))
         except pl.exceptions.PolarsError as error:

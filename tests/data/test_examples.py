@@ -26,7 +26,7 @@ def test_pairs_come_back_as_they_were_given():
 
 
 def test_a_string_is_not_a_list_of_tokens():
-    with pytest.raises(TypeError, match="list of tokens"):
+    with pytest.raises(DataError, match="list of tokens"):
         Dataset.from_pairs([("jump", ["J"])])
 
 
@@ -139,12 +139,12 @@ def test_pandas_takes_the_frame():
 
 @pytest.mark.parametrize("pairs", [[(["a"],)], [(["a"], ["b"], ["c"])], [(["a"], None)], [None], [7]])
 def test_what_is_no_pair_is_told(pairs):
-    with pytest.raises(TypeError, match="a pair is two lists of tokens, found"):
+    with pytest.raises(DataError, match="a pair is two lists of tokens, found"):
         Dataset.from_pairs(pairs)
 
 
 def test_tokens_are_strings():
-    with pytest.raises(TypeError, match="tokens are strings"):
+    with pytest.raises(DataError, match="tokens are strings"):
         Dataset.from_pairs([([1, 2], [3])])
 
 
@@ -165,9 +165,21 @@ def test_missing_values_are_refused():
 
 def test_missing_tokens_are_refused():
     for pair in ((["a", None], ["b"]), (["a"], [None]), ([None], [])):
-        with pytest.raises(TypeError, match="tokens are strings: found None in "):
+        with pytest.raises(DataError, match="tokens are strings: found None in "):
             Dataset.from_pairs([(["c"], ["d"]), pair])
     frame = pl.DataFrame({"source": [["a"], [], ["b"]], "target": [["c"], [], ["d", None]], "split": ["train"] * 3})
     with pytest.raises(DataError, match="a missing value among the tokens of the target of row 2, expected strings"):
         Dataset(frame.cast({"source": pl.List(pl.String), "target": pl.List(pl.String)}))
     assert Dataset(frame[:2].cast({"source": pl.List(pl.String), "target": pl.List(pl.String)})).pairs()[1] == ([], [])
+
+
+@pytest.mark.parametrize("other", [None, 3, [(["a"], ["b"])]])
+def test_only_a_dataset_can_be_added(other):
+    with pytest.raises(DataError, match="expected a Dataset to add"):
+        TRAIN + other
+
+
+@pytest.mark.parametrize("pairs", [None, 3])
+def test_what_holds_no_pairs_is_told(pairs):
+    with pytest.raises(DataError, match="expected pairs of two lists of tokens"):
+        Dataset.from_pairs(pairs)
