@@ -12,7 +12,7 @@ import numpy as np
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.parts import Divided, carvings, remembered
-from compgen.comparison.plan import ENOUGH
+from compgen.comparison.plan import ENOUGH, OVERTIME, left_out
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
@@ -21,7 +21,6 @@ from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
 from compgen.files import atomic_path
 
-OVERTIME = 1.1  # times the minutes allowed, from which a reader is told
 TELLING = 0.02  # difference of scores, below which validation says little
 
 
@@ -32,7 +31,7 @@ class Findings:
         self, experiment: Experiment, divided: Divided, verdicts: list[Method], tested: dict[System, int]
     ) -> None:
         self.experiment, self.divided, self.verdicts, self.seeds = experiment, divided, verdicts, tested
-        self.folder, self.plan = experiment.folder, experiment.plan
+        self.folder, self.plan = experiment.folder, experiment.rest
         self.choice = experiment.final(tested)
         self.control = next((system for system in tested if system.methods == (CONTROL,)), None)
 
@@ -214,6 +213,11 @@ class Findings:
                 f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
                 f"{_rounds(self.plan.rounds)} of validation; --minutes and --jobs give more."
             )
+        if self.plan != self.experiment.plan:
+            remarks.append(
+                "The first round took longer than planned; to end in time, less was done after it: "
+                f"{left_out(self.experiment.plan, self.plan)}."
+            )
         if max(self.seeds.values()) == 1:
             remarks.append(
                 "Each system was tested with one seed, so intervals leave out how much trainings differ; --seeds, "
@@ -321,7 +325,7 @@ def _versions() -> dict[str, str]:
 
 
 def _overtime(seconds: float, minutes: float) -> list[str]:
-    """A remark, if the comparison took longer than it was allowed to: its plan is made once, in the beginning."""
+    """A remark, if the comparison took longer than it was allowed to."""
     if seconds <= OVERTIME * 60 * minutes:
         return []
     return [

@@ -6,7 +6,9 @@ from the richest on, and the first that fits is taken; so a plan is a function o
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
+from typing import Any
 
 from compgen.errors import UserError
 
@@ -19,6 +21,7 @@ MEASURED = 20  # updates by which the time of one is measured first of all
 MARGIN = 1.25  # of the minutes that are advised
 FOR_AUGMENTING = 0.2  # of the time
 SPARE = 0.9  # of the time is planned
+OVERTIME = 1.1  # times the time: what would take longer is left out after the first round, and what did is told
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,32 @@ class Plan:
 
     def trials(self, methods: int) -> int:
         """How many trials that is, with the control, and a union of two methods."""
-        first = (methods + 1) * len(self.times)
-        further = (self.rounds - 1) * (min(self.survivors, methods * len(self.times)) + 2)
+        going_on = min(self.survivors, methods * len(self.times)) + 2
+        return (methods + 1) * len(self.times) + self.further(going_on, methods)
+
+    def further(self, going_on: int, methods: int) -> int:
+        """How many of them follow the first round, if so many systems go on, with the bare data and the control."""
         union = self.rounds if methods > 1 else 0
-        return first + further + union + 3 * self.seeds + max(0, methods - 1) * self.others
+        return (self.rounds - 1) * going_on + union + 3 * self.seeds + max(0, methods - 1) * self.others
+
+
+def as_plan(values: dict[str, Any]) -> Plan:
+    """A plan that was written down."""
+    return Plan(**values | {"times": tuple(values["times"])})
+
+
+def left_out(before: Plan, now: Plan) -> str:
+    """What a plan has less of than the one before, for people."""
+    words = {
+        "survivors": "systems that go on",
+        "rounds": "rounds of validation",
+        "seeds": "seeds that are tested",
+        "others": "seeds of other methods",
+    }
+    amounts = ((text, getattr(now, name), getattr(before, name)) for name, text in words.items())
+    return "; ".join(
+        f"{text}: {less}, not {more if more < ALL else 'all'}" for text, less, more in amounts if less != more
+    )
 
 
 def most_updates(seconds: float, per_update: float, methods: int, seeds: int, learned: bool) -> int:
@@ -65,6 +90,13 @@ def make_plan(seconds: float, per_update: float, updates: int, methods: int, see
         if plan.trials(methods) * plan.updates * per_update <= seconds:
             return plan
     return _poorest(FIRST_UPDATES, seeds)
+
+
+def thinner(plan: Plan) -> Iterator[Plan]:
+    """A plan, and plans with ever less in them after the first round, which is the same in all of them."""
+    same = takewhile(lambda one: one.updates == plan.updates, _plans(plan.updates, plan.seeds))
+    for one in dropwhile(lambda one: one != plan, same):
+        yield replace(one, times=plan.times)
 
 
 def check_time(seconds: float, elapsed: float, per_update: float, methods: int, seeds: int, count: int) -> None:

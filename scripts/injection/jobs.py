@@ -162,15 +162,16 @@ def _comparisons() -> list[Job]:
     """Comparisons of few updates, in one process and with the usual one beside it, without a bundle (a job above)."""
     words = ("compare", "{in}/commands.tsv", "--methods", "geca", "--test", "20", "--by", "random", "--seeds", "1")
     words = (*words, "--minutes", "600", "--jobs", "1", "-o", "{out}")  # so long that no plan depends on speed
-    plan, experiment = "compgen.comparison.plan:", "compgen.comparison.experiment:"
+    plan, planning = "compgen.comparison.plan:", "compgen.comparison.planning:"
     few: dict[str, Any] = {
         f"{plan}FIRST_UPDATES": 2,
-        f"{experiment}FIRST_UPDATES": 2,
-        f"{experiment}LAST_UPDATES": 2,
-        f"{experiment}MEASURED": 2,
+        f"{planning}FIRST_UPDATES": 2,
+        f"{planning}LAST_UPDATES": 2,
+        f"{planning}MEASURED": 2,
         f"{plan}TIMES": (1.0,),
-        f"{experiment}TIMES": (1.0,),
-        f"{experiment}make_plan": _poorest_plan,
+        f"{planning}TIMES": (1.0,),
+        "compgen.comparison.experiment:TIMES": (1.0,),
+        f"{planning}make_plan": _poorest_plan,
         "compgen.comparison.steps:EXAMPLES_SHOWN": 2,
         "compgen.comparison.run:recipe": _small,
         "compgen.api:export_bundle": _no_bundle,

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from compgen.comparison.experiment import Experiment, _enough, _variance
+from compgen.comparison.experiment import Experiment, _variance
 from compgen.comparison.findings import Findings
 from compgen.comparison.parts import divide
-from compgen.comparison.plan import FIRST_UPDATES
+from compgen.comparison.plan import FIRST_UPDATES, left_out
+from compgen.comparison.planning import _enough
 from compgen.comparison.predictors import Recipe
 from compgen.comparison.result import CONTROL
 from compgen.comparison.steps import FULL, VALIDATION, Step, result_of
@@ -226,8 +227,8 @@ def test_one_seed_and_one_round_are_named_as_such(tmp_path):
     findings = Findings(found, divide(data()), [], dict.fromkeys(found.tested(), 1))
     assert [one for one in findings.remarks() if one.startswith("Each system was tested with one seed, so")]
     assert findings.chosen().why.count(f"over {found.plan.rounds} rounds than") == 1
-    found.decisions["plan"] = {**found.planned, "plan": found.planned["plan"] | {"rounds": 1}}
-    findings.plan = found.plan
+    found.decisions["rest"] = found.decisions["rest"] | {"rounds": 1}
+    findings.plan = found.rest
     assert findings.chosen().why.count("over 1 round than") == 1
 
 
@@ -269,8 +270,93 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_steps(tmp_path, s
             ran += workers.ran
         break
     assert found == expected and sorted(ran) == sorted(whole.ran)  # which order they are in, workers decide
-    for name in ("plan.json", "choice.json", "finals.json"):
+    for name in ("plan.json", "rest.json", "choice.json", "finals.json"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
+
+
+class Turning(MadeUp):
+    """What is best in the first round is the worst in further ones, by little."""
+
+    def result(self, step: Step) -> dict:
+        found = super().result(step)
+        if step.kind == "trial" and step.given["carving"] != FULL:
+            helps = self.helps(step.given["system"]) * (-1 if step.given["seed"] else 1)
+            right = "".join("01"[at < 1000 * (0.4 + helps)] for at in range(1000))
+            found["right"] = dict.fromkeys(VALIDATION, right)
+        return found
+
+
+def test_a_run_that_is_killed_in_a_further_round_drops_the_same_systems(tmp_path):
+    """Further rounds are no ground for dropping a system, or what was trained before the kill would be one."""
+    helps = {"gecax8": 0.03, "gecax1": 0.025, "cslx8": 0.02, "cslx1": 0.01, "recombinex8": 0.015}
+
+    def workers(name: str, dies_after: int) -> MadeUp:
+        return Turning(tmp_path / name, lambda system: helps.get(system, 0.0), dies_after=dies_after)
+
+    whole = workers("whole", 10**9)
+    expected = experiment(tmp_path / "whole", whole, seconds=64).tried
+    further = [at for at, name in enumerate(whole.ran) if name.startswith("train-") and name.split("-")[-2] != "0"]
+    assert "not among the best 3 after the first round" in expected.values() and further
+    for dies_after in further:
+        name = f"killed-{dies_after}"
+        first = workers(name, dies_after)
+        with pytest.raises(KilledError):
+            _ = experiment(tmp_path / name, first, seconds=64).tried
+        again = workers(name, 10**9)
+        assert experiment(tmp_path / name, again, seconds=64).tried == expected
+        assert sorted(first.ran + again.ran) == sorted(whole.ran)
+
+
+class Slow(MadeUp):
+    """Trainings take three times as long once the plan is made."""
+
+    def result(self, step: Step) -> dict:
+        planned = (self.folder / "plan.json").exists()
+        self.seconds = 3.0 if planned and step.kind == "trial" else 1.0
+        return super().result(step) | {"seconds": self.seconds}
+
+
+def test_what_became_slower_after_planning_is_thinned_and_ends_in_time(tmp_path):
+    helps = {"gecax8": 0.2, "gecax1": 0.19, "cslx8": 0.19, "cslx1": 0.19, "recombinex8": 0.19}
+    whole, said = MadeUp(tmp_path / "a", lambda system: helps.get(system, 0.0)), list[str]()
+    found = experiment(tmp_path / "a", whole, seconds=80)
+    found.say = said.append
+    found.tested()
+    assert found.rest == found.plan and whole.time <= 80  # as planned, and nothing is said
+    assert not [line for line in said if "longer" in line]
+
+    slow = Slow(tmp_path / "b", lambda system: helps.get(system, 0.0))
+    found = experiment(tmp_path / "b", slow, seconds=80)
+    found.say = said.append
+    tested = found.tested()
+    assert (found.plan.others, found.rest.others) == (3, 1) and found.rest.times == found.plan.times
+    assert slow.time <= 1.1 * 80 + 12  # what is made of all training data, and their answers, take time, too
+    less = left_out(found.plan, found.rest)
+    assert [line for line in said if "longer" in line] == [
+        f"the first round took longer than planned; to end in time, {less}"
+    ]
+    findings = Findings(found, divide(data()), [], tested)
+    (remark,) = [remark for remark in findings.remarks() if "longer" in remark]
+    assert remark.endswith(f"less was done after it: {less}.")
+    assert f"over {found.rest.rounds} round" in findings.chosen().why
+
+
+class SlowAtLast(MadeUp):
+    """Trainings on all examples take ten times as long as those before."""
+
+    def result(self, step: Step) -> dict:
+        self.seconds = 10.0 if step.kind == "trial" and step.given["carving"] == FULL else 1.0
+        return super().result(step) | {"seconds": self.seconds}
+
+
+def test_other_methods_are_tested_as_far_as_the_time_allows(tmp_path):
+    def others(seconds: float) -> list[int]:
+        folder = tmp_path / str(seconds)
+        workers = SlowAtLast(folder, lambda system: 0.1 if "geca" in system else 0.0)
+        tested = experiment(folder, workers, seconds).tested()
+        return [seeds for system, seeds in tested.items() if system.methods in (("csl",), ("recombine",))]
+
+    assert [others(seconds) for seconds in (110, 130, 1000)] == [[], [1, 1], [3, 3]]
 
 
 def test_updates_are_doubled_until_the_bare_data_gain_nothing(tmp_path):

@@ -1,6 +1,7 @@
 """What a comparison can do in its time."""
 
 import re
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,12 @@ from compgen.comparison.plan import (
     SPARE,
     TIMES,
     Plan,
+    as_plan,
     check_time,
+    left_out,
     make_plan,
     most_updates,
+    thinner,
 )
 from compgen.errors import UserError
 
@@ -74,3 +78,22 @@ def test_no_more_updates_than_there_is_time_for(methods, seeds):
     plan = make_plan(1000, 0.001, enough, methods, seeds)  # what is known by heart leaves time for more than updates
     assert plan.updates == enough < most and plan.times == TIMES and plan.seeds == seeds
     assert plan.others or methods == 6
+
+
+@given(METHODS, st.floats(0.001, 1), st.integers(500, 9000), st.integers(1, 5))
+def test_a_plan_is_thinned_step_by_step_and_its_first_round_stays_as_it_is(methods, per_update, updates, seeds):
+    plan = make_plan(3600, per_update, updates, methods, seeds)
+    thinned = list(thinner(plan))
+    assert thinned[0] == plan
+    assert {(one.updates, one.times) for one in thinned} == {(plan.updates, plan.times)}
+    assert (thinned[-1].rounds, thinned[-1].others, thinned[-1].seeds) == (1, 0, min(2, plan.seeds))
+
+
+def test_what_is_left_out_is_told_in_words():
+    full = Plan(1000, TIMES, 3, 3, 3, ALL)
+    assert left_out(full, full) == ""
+    assert left_out(full, replace(full, survivors=3)) == "systems that go on: 3, not all"
+    assert left_out(full, replace(full, rounds=1, others=0)) == (
+        "rounds of validation: 1, not 3; seeds of other methods: 0, not 3"
+    )
+    assert as_plan(asdict(full) | {"times": list(TIMES)}) == full

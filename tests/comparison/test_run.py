@@ -14,7 +14,7 @@ import pytest
 
 import compgen
 from compgen import api
-from compgen.comparison import engine, experiment, plan, run
+from compgen.comparison import engine, plan, planning, run
 from compgen.comparison.options import CompareOptions
 from compgen.comparison.predictors import recipe
 from compgen.comparison.result import Result
@@ -50,9 +50,9 @@ TABLES = ("trials", "choice", "tested", "mended", "broken", "by_length", "answer
 
 def make_small(patch=setattr):
     """Make all comparisons of this process ones of a few updates, of networks that are quickly made and saved."""
-    patch(experiment, "FIRST_UPDATES", 2)
+    patch(planning, "FIRST_UPDATES", 2)
     patch(plan, "FIRST_UPDATES", 2)
-    patch(experiment, "LAST_UPDATES", 4)
+    patch(planning, "LAST_UPDATES", 4)
     patch(run, "recipe", small_recipe)
     patch(api, "export_bundle", no_bundle)  # which takes half a minute
 
