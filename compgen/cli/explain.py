@@ -299,7 +299,7 @@ def _print(method: "Augmenter[Any]", samples: "pl.DataFrame", out: Path, line: i
         raise UserError(f"{out}: it has {len(samples):,} examples, no line {line:,}")
     for number, sample in enumerate(samples[line - 1 : line - 1 + count].iter_rows(named=True), start=line):
         found = method.explain(sample)
-        show(f"{number}. {' '.join(sample['source'])}:")
+        show(f"{number}. {' -> '.join(' '.join(side) for side in (sample['source'], sample['target']) if side)}:")
         for shown in found:
             output().print(_line(shown))
 

@@ -30,7 +30,7 @@ def test_what_looks_like_markup_is_explained_as_it_is(tmp_path):
     explained = compgen("explain", "lexsym", tmp_path / "m.jsonl", "-n", 99)
     assert explained.returncode == 0, explained.stderr
     for row in map(json.loads, (tmp_path / "m.jsonl").read_text().splitlines()):
-        assert f". {' '.join(row['source'])}:" in explained.stdout
+        assert f". {' '.join(row['source'])} -> {' '.join(row['target'])}:" in explained.stdout
 
 
 def test_csl_explains_what_it_made_and_what_a_grammar_drew(tmp_path):

@@ -190,8 +190,9 @@ def test_samples_are_explained_by_their_prototypes(generator, tmp_path):
         examples = [f"{' '.join(s)} -> {' '.join(t)}" for s, t in Generator.load(kept).examples().pairs()]
         sample = json.loads(path.read_text().splitlines()[1])
         expected = [f"prototype {n}  {examples[row]}" for n, row in enumerate(sample["prototypes"], start=1)]
+        both = [" ".join(sample[side]) for side in ("source", "target") if sample[side]]
         told = compgen("explain", "recombine", path, "--line", 2).stdout.splitlines()
-        assert [line.strip() for line in told] == [f"2. {' '.join(sample['source'])}:", *expected]
+        assert [line.strip() for line in told] == [f"2. {' -> '.join(both)}:", *expected]
     refused(compgen("explain", "recombine", out, "--line", 4), "it has 3 examples, no line 4")
     compgen("sample", generator, "-n", 3, "-o", tmp_path / "s.tsv")
     refused(compgen("explain", "recombine", tmp_path / "s.tsv"), "has no column prototypes, which .jsonl")
