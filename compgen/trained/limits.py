@@ -46,5 +46,7 @@ def token_lists(sources: Iterable[Sequence[str]]) -> list[list[str]]:
             raise UserError(f"found the source {source!r:.60}, expected a string or a list of tokens")
         found.append(list(source))
         if not all(isinstance(token, str) for token in found[-1]):
-            raise UserError(f"found the source {source!r:.60}, expected a list of tokens, each a string")
+            raise UserError(
+                f"found the source {source!r:.60}, expected a list of tokens, each a string; of pairs, give the sources"
+            )
     return found
