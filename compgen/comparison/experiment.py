@@ -166,8 +166,11 @@ class Experiment(Planning):
         return self.score(system, rounds) - self.score(other, rounds) > errors * math.sqrt(variance)
 
     def first_trials(self) -> list[Step]:
-        """The next point of the learning curve; when that is done, the trials of the first round."""
-        if more := self.next_updates()[1]:
+        """The next point of the learning curve; when that is done, or the plan is made, the trials of the first round.
+
+        More minutes or processes, when a comparison is resumed, do not change a plan that is made.
+        """
+        if not self.is_decided("plan") and (more := self.next_updates()[1]):
             return more
         return [self.trial(system, 0, 0, self.plan.updates) for system in self.first_systems()]
 

@@ -89,6 +89,10 @@ class Running:
             self.began = self.clock() - before
         return self.clock() - self.began
 
+    def is_decided(self, name: str) -> bool:
+        """Whether a decision is made, and written down."""
+        return name in self.decisions or (self.folder / f"{name}.json").exists()
+
     def decided(self, name: str, decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was decided, and written down, or is decided now."""
         if name not in self.decisions:

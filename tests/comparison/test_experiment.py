@@ -307,6 +307,28 @@ def test_a_run_that_is_killed_in_a_further_round_drops_the_same_systems(tmp_path
         assert sorted(first.ran + again.ran) == sorted(whole.ran)
 
 
+class Growing(MadeUp):
+    """Trainings take as long as they have updates, and training examples are never all known by heart."""
+
+    def result(self, step: Step) -> dict:
+        found = super().result(step)
+        if step.kind == "trial":
+            self.seconds = found["trained"] = step.given["updates"] / FIRST_UPDATES
+            found["learned"] = "1" * 50 + "0" * 50
+        return found
+
+
+def test_more_time_for_a_run_that_is_resumed_trains_no_more_updates_than_were_planned(tmp_path):
+    first = Growing(tmp_path, lambda _: 0.0, dies_after=12)
+    with pytest.raises(KilledError):
+        _ = experiment(tmp_path, first, seconds=300).tried
+    again = Growing(tmp_path, lambda _: 0.0)
+    found = experiment(tmp_path, again, seconds=10_000)
+    assert found.tried and (tmp_path / "plan.json").exists()
+    most = found.planned["curve"][-1]["updates"]
+    assert not [name for name in again.ran if name.startswith("train-") and int(name.rsplit("-", 1)[1]) > most]
+
+
 class Slow(MadeUp):
     """Trainings take three times as long once the plan is made."""
 
