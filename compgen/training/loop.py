@@ -164,7 +164,7 @@ class _Run:
 
     # What a resumed run takes over as it is; weights, optimiser and random numbers come on top.
     KEPT: ClassVar = ("identity", "step", "factor", "stalled", "best", "best_weights", "spent", "mean")
-    UNLOGGED: ClassVar = {"losses", "tokens", "first"}  # which states of earlier versions do not have
+    UNLOGGED: ClassVar = {"losses", "tokens", "first", "trouble"}  # which states of earlier versions do not have
 
     network: Trainable
     examples: Examples
@@ -335,6 +335,7 @@ class _Run:
             "losses": torch.tensor([float(loss) for loss in self.losses]),
             "tokens": self.tokens,
             "first": self.first,
+            "trouble": self.trouble,
         }
         write_sealed(state, self.partial)
 
@@ -391,6 +392,7 @@ class _Run:
             torch.cuda.set_rng_state(state["random_cuda"])
         self.losses = list(state.get("losses", torch.empty(0)).to(self.device))
         self.tokens, self.first = state.get("tokens", 0), state.get("first", math.nan)
+        self.trouble = state.get("trouble")
         self.cut_log()
 
     def cut_log(self) -> None:

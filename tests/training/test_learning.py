@@ -7,6 +7,7 @@ import torch
 
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
+from compgen.trained.checkpoint import Checkpoint
 from compgen.training import loop
 from compgen.training.config import Seq2SeqConfig
 from compgen.training.learning import trouble
@@ -48,6 +49,17 @@ def test_it_is_said_after_a_minute_and_not_at_the_end_alone(tmp_path, capsys, mo
     said = capsys.readouterr().err
     assert said.count("warning: after 100 updates what is read makes no difference yet") == 1
     assert said.count("warning: ") == 1
+
+
+def test_it_is_written_too_by_a_run_that_was_killed_when_it_was_said(tmp_path, monkeypatch):
+    settings, out = config("optimisation.steps=120", "optimisation.learning_rate=1e-12"), tmp_path / "p.pt"
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train_predictor(toy(), settings, out, quiet=True)
+    checkpoint, outcome = train_predictor(toy(), settings, out, quiet=True, resume=True)
+    assert outcome.trouble.startswith("the loss does not fall: ")
+    assert checkpoint.trained_on["warning"] == outcome.trouble
 
 
 def test_looking_changes_nothing(tmp_path, monkeypatch):
