@@ -64,8 +64,9 @@ def perform(folder: Path, step: Step) -> None:
     """Run a step and write its result, with the seconds it took (training goes on counting after an interruption)."""
     began = time.monotonic()
     found = STEPS[step.kind](folder, **step.given)
+    seconds = max(time.monotonic() - began, found.get("trained", 0.0))
     with atomic_path(result_of(folder, step.name)) as temporary:
-        temporary.write_text(json.dumps({"seconds": round(time.monotonic() - began, 2)} | found), encoding="utf-8")
+        temporary.write_text(json.dumps({"seconds": round(seconds, 2)} | found), encoding="utf-8")
 
 
 def carved(folder: Path, carving: int | str) -> Dataset:

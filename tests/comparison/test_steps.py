@@ -45,6 +45,13 @@ def test_the_training_of_a_generator_goes_on_where_it_was_interrupted(folder, mo
     assert name == "recombine" and options == {"minutes": 1, "beside": out} | ({"resume": True} if interrupted else {})
 
 
+def test_the_seconds_of_a_training_are_those_before_an_interruption_too(folder, monkeypatch):
+    (folder / "steps").mkdir()
+    monkeypatch.setitem(steps.STEPS, "trial", lambda _folder: {"trained": 80.0})
+    steps.perform(folder, steps.Step("one", "trial", {}))
+    assert steps.read_result(folder, "one")["seconds"] == 80.0
+
+
 def test_a_method_of_which_nothing_is_kept_has_made_nothing(folder, monkeypatch):
     class Empty:
         def fit(self, *_):
