@@ -157,7 +157,7 @@ class Findings:
         if self.choice.methods:
             why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}"
         else:
-            why = f"no system has a better {runs} than the bare data, {score:.1%}, and the control"
+            why = f"no system has a better {runs} than the control and, by a standard error, the bare data, {score:.1%}"
         return Choice(
             system=str(self.choice),
             methods=list(self.choice.methods),

@@ -398,6 +398,8 @@ def test_the_bare_data_are_chosen_where_chance_explains_the_gain(tmp_path):
     workers = MadeUp(tmp_path, lambda system: 0.008 if system == "gecax8" else 0.0)
     found = experiment(tmp_path, workers, seconds=30)  # one round: a standard error is about 1.3 points
     assert found.plan.rounds == 1 and found.choice == BARE_SYSTEM
+    findings = Findings(found, divide(data()), [], found.tested())
+    assert findings.trials()[0].system == "geca x8" and "by a standard error, the bare" in findings.chosen().why
     other = tmp_path / "other"
     assert (
         experiment(other, MadeUp(other, lambda system: 0.02 if system == "gecax8" else 0.0), 30).choice != BARE_SYSTEM
