@@ -17,6 +17,7 @@ from compgen.comparison.options import Engine
 from compgen.comparison.steps import Step, perform, result_of
 from compgen.errors import Interrupted, UserError
 from compgen.interrupts import TOGETHER, interruptible
+from compgen.processors import processors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,11 +68,11 @@ class _Context(SpawnContext):
 
 
 @contextmanager
-def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
-    """Workers, for as long as the context lasts.
+def workers(folder: Path, engine: Engine, jobs: int | None) -> "Iterator[Workers]":
+    """Workers, for as long as the context lasts: `jobs` of them, by default one for each processor, or of the cluster.
 
-    Each process computes by one thread: networks of this size gain little by a second one. With `ray`, FOLDER must be
-    on a file system that all machines of the cluster share.
+    Each process computes by one thread, whatever OMP_NUM_THREADS says: networks of this size gain little by a second
+    one. With `ray`, FOLDER must be on a file system that all machines of the cluster share.
     """
     if engine == "ray":
         from compgen.cluster import cluster
@@ -79,7 +80,7 @@ def workers(folder: Path, engine: Engine, jobs: int) -> "Iterator[Workers]":
         with cluster(jobs) as (ray, cpus):
             yield _Ray(folder, ray, cpus)
         return
-    context = _Context()
+    context, jobs = _Context(), jobs or processors()
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield _Processes(folder, pool, jobs)

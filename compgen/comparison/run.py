@@ -24,7 +24,6 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import ConfigError, UserError
 from compgen.files import atomic_path
-from compgen.processors import processors
 
 LEAST_MINUTES = 0.5  # for a generator
 # At most ten draws for each of its samples: where fewer than one in ten is new, they would take hours. No vote, which
@@ -65,9 +64,8 @@ def compare(
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
-    jobs = options.jobs or processors()  # each computes by one thread, whatever OMP_NUM_THREADS says
     with _claimed(folder, dataset, settings) as accept:
-        with workers(folder, options.engine, jobs) as pool:
+        with workers(folder, options.engine, options.jobs) as pool:
             experiment = Experiment(
                 folder=folder,
                 methods=methods,

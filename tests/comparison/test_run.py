@@ -238,6 +238,16 @@ def test_of_two_runs_that_begin_at_once_one_has_the_folder(tmp_path, monkeypatch
         pass
 
 
+@pytest.mark.parametrize("jobs", [None, 3])
+def test_unless_jobs_are_given_the_ray_cluster_says_how_many_there_are(tmp_path, monkeypatch, jobs):
+    def cluster(workers):
+        raise UserError(f"a cluster for {workers} is asked for")
+
+    monkeypatch.setattr("compgen.cluster.cluster", cluster)
+    with pytest.raises(UserError, match=f"a cluster for {jobs} is"):
+        compare(commands(), tmp_path / "out", methods=("geca",), engine="ray", jobs=jobs)
+
+
 def test_words_are_told_from_other_pairs():
     assert compgen.comparison.predictors.recipe(None, words()).name == "transformer"
     assert compgen.comparison.predictors.recipe(None, commands()).changes == ("held_out=0.0",)
