@@ -12,7 +12,7 @@ import numpy as np
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.parts import Divided, carvings, remembered
-from compgen.comparison.plan import ENOUGH, OVERTIME, left_out
+from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, left_out
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
@@ -124,9 +124,12 @@ class Findings:
         learned = next(one["learned"] for one in curve if one["updates"] == self.plan.updates)
         if learned >= ENOUGH:
             return ""
+        advice = "Allow more --minutes or --jobs, or fewer --methods."
+        if self.plan.updates >= LAST_UPDATES:
+            advice = "No comparison makes more: try another --predictor."
         return (
             f" But the predictor is undertrained: after {self.plan.updates:,} updates the bare data's one knows "
-            f"{learned:.0%} of the training examples by heart. Allow more --minutes or --jobs, or fewer --methods."
+            f"{learned:.0%} of the training examples by heart. {advice}"
         )
 
     def _configuration(self) -> str:

@@ -329,6 +329,16 @@ def test_more_time_for_a_run_that_is_resumed_trains_no_more_updates_than_were_pl
     assert not [name for name in again.ran if name.startswith("train-") and int(name.rsplit("-", 1)[1]) > most]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "why", "advice"), [(10**6, "most that a comparison makes", "No"), (300, "than the time", "Allow")]
+)
+def test_what_limits_the_updates_of_a_predictor_that_has_not_learned_is_said(tmp_path, seconds, why, advice):
+    found = experiment(tmp_path, Growing(tmp_path, lambda _: 0.0), seconds=seconds)
+    findings = Findings(found, divide(data()), [], found.tested())
+    assert why in found.planned["why"]
+    assert f"50% of the training examples by heart. {advice} " in findings.undertrained()
+
+
 class Slow(MadeUp):
     """Trainings take three times as long once the plan is made."""
 
