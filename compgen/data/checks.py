@@ -246,7 +246,14 @@ def _symbols() -> pl.Expr:
 def duplicates(rows: pl.DataFrame) -> Finding | None:
     """Examples that are there before."""
     again = pl.struct(COLUMNS).is_first_distinct().not_()
-    return _found(rows, again, "note", AGAIN, "remove it, if it is not to count twice")
+    return _found(_spaced(rows), again, "note", AGAIN, "remove it, if it is not to count twice")
+
+
+def _spaced(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows whose sides are equal if their tokens are; in sentences only plain spaces part tokens."""
+    if not rows["target"].str.contains(r"\S").any():
+        return rows
+    return rows.with_columns(pl.col(SIDES).str.replace_all(r"\s+", " ").str.strip_chars())
 
 
 SEVERAL = "see which is right; where sources have several right targets, --keep-targets has --fix keep them"
@@ -254,7 +261,7 @@ SEVERAL = "see which is right; where sources have several right targets, --keep-
 
 def contradictions(rows: pl.DataFrame) -> Finding | None:
     """Sources whose target is another than before, in the same split."""
-    other = rows.with_columns(pl.col("number", "target").first().over("source", "split").name.suffix("_first"))
+    other = _spaced(rows).with_columns(pl.col("number", "target").first().over("source", "split").name.suffix("_first"))
     other = other.filter(pl.col("target") != pl.col("target_first"))
     if other.is_empty():
         return None
@@ -276,6 +283,7 @@ def leaked_sources(rows: pl.DataFrame) -> Finding | None:
 
 
 def _leak(rows: pl.DataFrame, on: list[str], severity: Severity, what: str) -> Finding | None:
+    rows = _spaced(rows)
     train = rows.filter(pl.col("split").str.contains("(?i)^train"))
     rest = rows.filter(~pl.col("split").str.contains("(?i)^train"))
     if train.is_empty() or rest.is_empty():

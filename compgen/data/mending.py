@@ -10,7 +10,7 @@ from compgen.data.checks import Finding
 from compgen.data.columns import from_json
 from compgen.data.examples import COLUMNS, SIDES, Dataset
 from compgen.data.lenient import NO_TEXT, SAVE, Table
-from compgen.data.tables import TOKEN
+from compgen.data.tables import BLANK, TOKEN
 from compgen.data.vocabulary import CONTROL
 from compgen.errors import DataError
 
@@ -43,6 +43,7 @@ def mend(table: Table, keep_targets: bool = False) -> Mended:
     plain = table.rows.with_columns(_clean(side) for side in SIDES)
     _refuse(checks.unformed(plain))
     rewritten = sum(int((plain[side] != table.rows[side]).sum()) for side in SIDES)
+    plain = plain.with_columns(pl.col(SIDES).str.replace_all(f"{BLANK}+", " "))  # equal tokens make equal texts
     numbers = {*table.rows["number"]}
     left_out = [finding for finding in table.findings if finding.lines and numbers.isdisjoint(finding.lines)]
     for check in LEFT_OUT:

@@ -65,6 +65,23 @@ def test_repetitions_and_contradictions_are_of_one_split():
     assert checks.leaked_sources(rows(*lines)).lines == [3]
 
 
+def test_examples_are_the_same_whatever_spaces_are_between_their_tokens():
+    lines = [
+        ("a b", "c d", "train"),
+        ("a\u00a0b", "c  d ", "train"),
+        ("a\u2003b", "x", "train"),
+        ("a\u00a0 b", "c d", "test"),
+    ]
+    assert checks.duplicates(rows(*lines)).lines == [2]
+    assert checks.contradictions(rows(*lines)).lines == [3]
+    assert checks.leaks(rows(*lines)).lines == [4]
+    assert checks.leaked_sources(rows(*lines, ("a\u00a0b", "y", "test"))).lines == [5]
+
+
+def test_a_no_break_space_is_part_of_a_word_in_sentences():
+    assert checks.duplicates(rows(("a b", ""), ("a\u00a0b", ""))) is None
+
+
 def test_words_of_inflection_are_meant_to_be_letters():
     assert checks.spelled(rows(("g e h e n V PST", "g i n g"), ("s e h e n V PST", "s a h"))) is None
     assert checks.spelled(rows(("g e h e n", "g i n g"), ("s e h e n", "s a h"))) is not None

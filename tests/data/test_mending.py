@@ -62,6 +62,15 @@ def test_a_table_is_mended_line_by_line(tmp_path):
     assert left_out["an empty side"] == [3]
 
 
+@pytest.mark.parametrize("space", ["\u00a0 ", "\u2003", " \u00a0"])
+def test_repetitions_are_those_of_tokens(tmp_path, space):
+    found = mended(tmp_path / "x.tsv", f"a b\tx y\na{space}b\tx{space}y\na{space}b\tz\nd e\tv w\nd f\tv\n")
+    assert [source for source, _ in found.dataset.pairs()] == [["a", "b"], ["d", "e"], ["d", "f"]]
+    assert [finding.lines for finding in found.left_out] == [[2], [3]]
+    found = mended(tmp_path / "x.txt", f"a b\na{space}b\nc d\n")
+    assert [source for source, _ in found.dataset.pairs()] == [["a", "b"], ["c", "d"]]
+
+
 def test_a_header_before_ids_is_left_out(tmp_path):
     found = mended(tmp_path / "x.tsv", WRONG.replace("id\tSentence\tMeaning", "nr\tOur sentence\tIts meaning"))
     assert found.left_out[0].lines == [1]
