@@ -55,7 +55,7 @@ def compare(scores: Mapping[str, Sequence[Floats]]) -> list[Comparison]:
         difference = np.concatenate(other) - np.concatenate(mine)
         seeds = np.array([b.mean() - a.mean() for a, b in zip(mine, other, strict=True)])
         p = _t_test(difference)[1]
-        by_seed = _t_test(seeds)[1] if len(seeds) > 1 and (np.ptp(seeds) > _SAME or not seeds.any()) else None
+        by_seed = _t_test(seeds)[1] if len(seeds) > 1 and (np.ptp(seeds) > _SAME or _is_zero(seeds)) else None
         found.append(Comparison(first, second, float(difference.mean()), p, min(1.0, p * len(pairs)), by_seed))
     return found
 
@@ -92,10 +92,10 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
         raise UserError(f"a paired test needs two items or more of both systems: found {len(first)} and {len(second)}")
     difference = first - second
     t, t_p = _t_test(difference)
-    if not difference.any():
+    if _is_zero(difference):
         return Paired(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
     mean = float(difference.mean())
-    sign = _stats().binomtest(int((difference < 0).sum()), int((difference != 0).sum()))
+    sign = _stats().binomtest(int((difference < -_SAME).sum()), int((np.abs(difference) > _SAME).sum()))
     means = _resampled(difference, resamples, seed)
     opposite = float((means * np.sign(mean) <= 0).mean())
     low, high = np.quantile(means, [0.025, 0.975]).tolist()
@@ -116,12 +116,17 @@ def _t_test(difference: Floats) -> tuple[float | None, float]:
     if len(difference) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(difference)}")
     stats = _stats()
-    if not difference.any():
+    if _is_zero(difference):
         return 0.0, 1.0
     if np.ptp(difference) <= _SAME:
         return None, 0.0
     found = stats.ttest_1samp(difference, 0.0)
     return float(found.statistic), float(found.pvalue)
+
+
+def _is_zero(difference: Floats) -> bool:
+    """Whether all differences are zero; what sums leave by rounding is no difference."""
+    return bool(np.abs(difference).max() <= _SAME)
 
 
 def _stats() -> Any:

@@ -44,6 +44,19 @@ def test_equal_losses_and_odd_sizes():
         paired(np.ones(3), np.ones(4))
 
 
+def test_what_sums_leave_by_rounding_is_no_difference():
+    losses = np.random.default_rng(3).uniform(1, 50, size=200)
+    averaged = np.mean([losses] * 3, axis=0)
+    assert 0 < np.abs(averaged - losses).max() < 1e-13
+    same = paired(averaged, losses)
+    assert (same.mean, same.t, same.t_p, same.sign_p, same.bootstrap_p) == (0, 0, 1, 1, 1)
+    one, other = ([np.array(scores)] * 2 for scores in ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1)))
+    assert one[0].mean() != other[0].mean()
+    assert compare({"one": one, "other": other})[0].seeds_p == 1
+    losses[:5] += 1
+    assert paired(losses, averaged).sign_p == pytest.approx(2 * 0.5**5)  # all others are ties
+
+
 def test_comparing_systems_over_seeds():
     """The pooled test is Student's over all items; the one by seeds knows that items of one seed go together."""
     random = np.random.default_rng(1)
