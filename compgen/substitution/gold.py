@@ -124,21 +124,26 @@ class Gold:
     def draw(self, dataset: Dataset, count: int, seed: int) -> pl.DataFrame:
         """The first exchange for each new source, `count` of them at random, or all.
 
-        If there are more than MANY, those are found first whose hosts come first in the order of examples.
+        If there are more than MANY, those of the hosts that come first in the order of examples are drawn first, so
+        that fewer are the first of more.
 
         Raises:
             ExhaustedError: there is no new source.
         """
         known, made = dataset.frame.select("source").unique(), pl.DataFrame()
+        ends: list[int] = []  # of the parts that are drawn from one after the other
         for block in self.exchanges():
             new = block.join(known, on="source", how="anti", maintain_order="left")
             made = pl.concat([made, new] if len(made) else [new]).unique("source", keep="first", maintain_order=True)
+            if len(made) > MANY:
+                ends.append(len(made))
             if len(made) > max(MANY, count):
                 break
         if made.is_empty() and count:
             raise ExhaustedError(f"the {len(self.arguments):,} arguments of predicates give no new example")
         numbers = words(seed, np.arange(len(made)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0]
-        return made[np.argsort(numbers, kind="stable")[:count]]
+        part = np.searchsorted(ends, np.arange(len(made)), side="right")
+        return made[np.lexsort((numbers, part))[:count]]
 
 
 def _piece() -> pl.Expr:

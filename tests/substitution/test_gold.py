@@ -8,6 +8,7 @@ import pytest
 from compgen.augmenters.registry import make
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError
+from compgen.substitution import gold
 from compgen.substitution.gold import Gold, _spans, compute, tree
 from tests.cli.shell import compgen
 
@@ -145,6 +146,22 @@ def test_options_of_grammars_have_no_place_beside_spans():
 def test_the_order_of_the_examples_does_not_matter():
     one, other = (make("substitute", spans="spans").fit(data(*some)) for some in ((A, B, C), (C, A, B)))
     assert one.sample(2).pairs() == other.sample(2).pairs()
+
+
+def test_fewer_are_the_first_of_more_of_many_exchanges_too(monkeypatch):
+    monkeypatch.setattr(gold, "MANY", 3)
+    monkeypatch.setattr(gold, "BLOCK", 1)
+    names = ("ohio", "texas", "utah", "iowa", "maine")
+    more = [
+        tuple(json.loads(json.dumps(one).replace("ohio", name).replace("rivers", f"{noun}s").replace("river", noun)))
+        for name in names
+        for noun, one in (("river", C), ("lake", C))
+    ]
+    fitted = make("substitute", spans="spans").fit(data(A, B, *more))
+    every = fitted.sample(1000).pairs()
+    assert len(every) > 2 * gold.MANY
+    for count in range(len(every)):
+        assert fitted.sample(count).pairs() == every[:count]
 
 
 def test_json_lines_have_spans_as_they_are_documented(tmp_path):
