@@ -305,7 +305,8 @@ class Substitute(Augmenter[SubstituteOptions]):
         entries = lexicon.find(dataset.pairs()) if path is None else lexicon.read(Path(path))
         if path is not None and (phrases := sum(lexicon.JOINED in entry.word for entry in entries)):
             warnings.warn(f"{path}: classes are of single words: {phrases} phrases are left out", Remark, stacklevel=2)
-        return {entry.word: f"({entry.type})" for entry in entries if entry.type != lexicon.ALONE}
+        # No token has a space, so none is taken for a type.
+        return {entry.word: f"({entry.type}) " for entry in entries if entry.type != lexicon.ALONE}
 
     def _frame(self, found: dict[str, Found]) -> pl.DataFrame:
         tokens = pl.Series(self.grammar.alphabet.tokens, dtype=pl.String)

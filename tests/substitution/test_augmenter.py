@@ -329,3 +329,18 @@ def test_templates_count_less_where_samples_are_odd(monkeypatch):
     monkeypatch.setattr(Exchanges, "odd", lambda self, sources: 0.75)
     assert max(whole.values()) > 0
     assert Substitute()._covered(rest, wanted, 0) == {classes: count / 4 for classes, count in whole.items()}
+
+
+def test_a_token_is_not_taken_for_a_type():
+    """Types of words are named t1, t2, ... in brackets; a token may be written like that."""
+
+    def made(token):
+        pairs = [(verb, noun) for verb in ("go", "see", "run", "eat") for noun in ("cat", "dog", "tree")]
+        lines = [f"{verb} the {noun} {token}\t{verb.upper()} ( {noun} ) {token}" for verb, noun in pairs[:-1]]
+        lines += ["nap\tNAP", f"nap {token}\tNAP {token}"]
+        examples = [[side.split() for side in line.split("\t")] for line in lines]
+        return [
+            str(pair).replace(token, "x1") for pair in make("substitute").fit(Dataset.from_pairs(examples)).sample(9)
+        ]
+
+    assert made("(t1)") == made("(x1)")
