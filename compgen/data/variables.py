@@ -19,8 +19,8 @@ from compgen.data.examples import Dataset
 from compgen.data.ragged import lists_of
 from compgen.errors import DataError
 
-_VARIABLE = re.compile(r"(?P<letter>[A-Z])|\$(?P<number>0|[1-9]\d{0,8})")
-_DISTANCE = re.compile(r"(?P<kind>[A$])(?P<distance>[+-]\d{1,10})")
+_VARIABLE = re.compile(r"(?P<letter>[A-Z])|\$(?P<number>0|[1-9][0-9]{0,8})")
+_DISTANCE = re.compile(r"(?P<kind>[A$])(?P<distance>[+-][0-9]{1,10})")
 _LETTER, _NUMBER = "A", "$"  # what distances of the two kinds begin with
 _LAST = ord("Z") - ord("A")
 
