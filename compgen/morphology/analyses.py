@@ -178,7 +178,8 @@ def correlations(samples: Dataset, loss: str) -> dict[str, float | None]:
 
 
 def _pearson(first: NDArray[Any], second: NDArray[Any]) -> float | None:
-    if len(first) < 2 or first.std() == 0 or second.std() == 0:
+    # The standard deviation of equal numbers may be rounded to more than 0.
+    if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
 
