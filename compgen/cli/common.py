@@ -179,6 +179,24 @@ def check_input_once(*data: str | None) -> None:
         raise UserError("standard input (-) can be read only once: give files")
 
 
+def check_order(model: str, data: str) -> None:
+    """Raise UserError if DATA is a model and MODEL is none: they have changed places."""
+    if _is_model(data) and not _is_model(model):
+        raise UserError(f"{model}: not a model, and {data} is one: the model comes first, then the data")
+
+
+def _is_model(name: str) -> bool:
+    """Whether a name is that of a model: what training wrote, a bundle, or a bundle that comes with compgen."""
+    from compgen.runtime.bundle import resolve
+    from compgen.runtime.manifest import MANIFEST
+    from compgen.trained.architectures import is_saved
+
+    try:
+        return is_saved(Path(name)) or (resolve(Path(name)) / MANIFEST).is_file()
+    except UserError:
+        return False
+
+
 def load_split(
     data: str, splits: list[str] | None, answers: bool = False, columns: Columns = USUALLY, blanks: bool = False
 ) -> "Dataset":

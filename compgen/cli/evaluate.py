@@ -12,6 +12,7 @@ from compgen.cli.common import (
     DataArgument,
     JsonOption,
     TrustOption,
+    check_order,
     load_usual,
     need_torch,
     say,
@@ -162,6 +163,7 @@ def _check(models: list[str], data: str, options: Options) -> None:
     """Raise UserError for options that exclude each other, before any work."""
     from compgen.evaluation.metrics import SIGNATURES
 
+    check_order(models[0], data)
     refused = {
         f"--unit {options.unit}: expected one of {', '.join(SIGNATURES)}": options.unit not in SIGNATURES,
         "--perplexity scores examples as they are: leave out all options for predictions but --json": options.perplexity

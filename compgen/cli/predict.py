@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel, model_validator
 
 from compgen.cli.answering import TOGETHER, Answering, Ranked, second_model
-from compgen.cli.common import TrustOption, say
+from compgen.cli.common import TrustOption, check_order, say
 from compgen.cli.options import argument, bounds, option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -114,6 +114,7 @@ def predict(
     from compgen.data.sources import as_forms, read_sources
     from compgen.data.unimorph import ANALYSIS, INFLECTION
 
+    check_order(model, data)
     suffix = _checked_out(options.out, data, model, options.otherwise, *options.others)
     answering, task, identities = _opened(model, options)
     began, done = time.monotonic(), 0

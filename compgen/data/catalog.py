@@ -253,6 +253,4 @@ def _unknown(spec: str, name: str) -> str:
         return f"{spec}: no such split of {name}: expected {name}/ and one of {', '.join(DATASETS[name].splits)}"
     near = difflib.get_close_matches(spec, names(), n=3)
     hint = f"did you mean {', '.join(near)}?" if near else f"known data sets: {', '.join(names())}"
-    if not near and "/" not in spec:
-        hint += "; the model comes first, then the data"
     return f"{spec}: neither a file nor a known data set; {hint}"

@@ -58,9 +58,7 @@ def read_folder(folder: str | Path) -> pl.DataFrame:
         raise DataError(f"{folder}: no such file")
     files = sorted([*Path(folder).glob("[!.]*.parquet"), *Path(folder).glob("data/[!.]*.parquet")])
     if not files:
-        raise DataError(
-            f"{folder}: a folder without Parquet files, expected data/*.parquet; the model comes first, then the data"
-        )
+        raise DataError(f"{folder}: a folder without Parquet files, expected data/*.parquet")
     try:
         return pl.concat([_read(file) for file in files], how="diagonal_relaxed")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

@@ -148,7 +148,7 @@ def format_of(path: str | Path) -> str:
     if is_folder(path):
         return FOLDER
     if suffix in (".pt", ".grammar"):
-        raise DataError(f"{path}: a model, expected data; the model comes first, then the data")
+        raise DataError(f"{path}: a model, expected data")
     known = ", ".join(f"{end} ({format})" for end, format in formats.items())
     found = f"the suffix {suffix!r}" if suffix else "no suffix"
     raise DataError(f"{path}: found {found}, expected one that tells the format: {known}; each may end in .gz")

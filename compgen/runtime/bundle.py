@@ -108,10 +108,7 @@ def resolve(path: Path) -> Path:
         require_finished(path)
         if path.suffix in (".pt", ".grammar"):
             raise BundleError(f"{path}: a model that is not exported, expected a bundle: `cgen export` makes one of it")
-        raise BundleError(
-            f"{path}: a file, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
-            "the model comes first, then the data"
-        )
+        raise BundleError(f"{path}: a file, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar")
     homes = (PACKAGE / "exported", PACKAGE.parent / "exported")
     for home in homes:
         named = path.name and path.parent in (Path(), Path("exported"))

@@ -313,7 +313,4 @@ def _require_no_data(path: Path) -> None:
     from compgen.data.catalog import names
 
     if str(path) in names():
-        raise UserError(
-            f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar; "
-            "the model comes first, then the data"
-        )
+        raise UserError(f"{path}: a data set, expected a model: a bundle's folder, a checkpoint (.pt) or a .grammar")

@@ -380,7 +380,7 @@ def test_a_malformed_line_is_named(tmp_path):
 
 def test_a_generator_is_no_predictor(generator):
     refused(compgen("evaluate", generator, "scan/jump"), "holds a generator, expected a predictor", "--direct")
-    refused(compgen("evaluate", "scan/jump", generator), "a model, expected data; the model comes first, then the data")
+    refused(compgen("evaluate", "scan/jump", generator), "scan/jump: not a model", "the model comes first")
     refused(compgen("sample", "scan/jump", "-n", "1"), "scan/jump: a data set, expected a model")
 
 

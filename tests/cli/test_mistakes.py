@@ -146,7 +146,7 @@ MISTAKES = [
     ("predict thesis sentences.txt -o x.txt", "thesis: not a bundle: it has no manifest.json"),
     ("predict p.pt sentences.txt --direct -o x.txt", "p.pt: holds a predictor, expected a generator"),
     ("evaluate recomb2 scan/jump", "with --direct a generator answers by itself"),
-    ("evaluate pairs.tsv p.pt", "p.pt: a model, expected data; the model comes first, then the data"),
+    ("evaluate pairs.tsv p.pt", "pairs.tsv: not a model, and p.pt is one: the model comes first, then the data"),
     ("evaluate p.pt pairs.tsv --perplexity", "found a predictor, expected a generator"),
     ("train seq2seq g.pt -o x.pt", "g.pt: a model, expected data"),
     ("train seq2seq sentences.txt -o x.pt", "found sentences, expected pairs"),

@@ -132,7 +132,7 @@ WRONG = [
     ("bad.scan", "IN: a OUT: b\nwalk\n", 2, "error    line 2: not IN: source OUT: target"),
     ("bad.parquet", "PAR1nope", 2, "found damaged data or none of Parquet"),
     ("table.xls", "a\tb\n", 2, "table.xls: found the suffix '.xls', expected one that tells the format"),
-    ("model.pt", "x", 2, "a model, expected data; the model comes first, then the data"),
+    ("model.pt", "x", 2, "model.pt: a model, expected data\n"),
 ]
 
 
