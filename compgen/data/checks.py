@@ -30,6 +30,7 @@ ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
 APART = "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs"
 BACK = "answers keep them: where they must not, write --signs marked, and then answers with --signs joined"
+WORD = r"^(?:(?:[^\p{Uppercase}\d\s]|\^[\p{Uppercase}\d])\s+)+(?:[\p{Uppercase}\d]\S*\s*)+$"  # letters, then tags
 QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
@@ -200,13 +201,8 @@ def ids(first: pl.Series, third: pl.Series) -> bool:
 def quotes(rows: pl.DataFrame) -> Finding | None:
     """Quotes as of CSV that are read as part of the text."""
     quoted = _either(lambda side: side.str.strip_chars().str.contains(QUOTED))
-    finding = _found(
-        rows,
-        quoted,
-        "warning",
-        "sides in double quotes: the quotes are read as part of the text",
-        "save it as .csv, or without quotes",
-    )
+    what = "sides in double quotes: the quotes are read as part of the text"
+    finding = _found(rows, quoted, "warning", what, "save it as .csv, or without quotes")
     return finding if finding and 100 * len(finding.lines) >= rows.height else None
 
 
@@ -224,10 +220,8 @@ def special(rows: pl.DataFrame) -> Finding | None:
     where = _either(lambda side: side.str.contains(f"[{CONTROL}]"))
     if not sentences:
         where |= _symbols()
-    names = " ".join(SPECIALS)
-    return _found(
-        rows, where, "error", f"a control character, or a special symbol ({names})", "rename it, or delete it"
-    )
+    what = f"a control character, or a special symbol ({' '.join(SPECIALS)})"
+    return _found(rows, where, "error", what, "rename it, or delete it")
 
 
 def reserved(rows: pl.DataFrame) -> Finding | None:
@@ -289,11 +283,8 @@ def _leak(rows: pl.DataFrame, on: list[str], severity: Severity, what: str) -> F
     if train.is_empty() or rest.is_empty():
         return None
     lines = rest.join(train.select(on).unique(), on=on, how="semi", maintain_order="left")["number"].to_list()
-    return (
-        Finding(severity, what, lines, "keep it out of one of them, or its score is no generalisation")
-        if lines
-        else None
-    )
+    advice = "keep it out of one of them, or its score is no generalisation"
+    return Finding(severity, what, lines, advice) if lines else None
 
 
 def brackets(rows: pl.DataFrame) -> Finding | None:
@@ -305,18 +296,16 @@ def brackets(rows: pl.DataFrame) -> Finding | None:
         wrong = skeletons[side].is_in(unbalanced)
         if 2 * (skeletons[side] != "").sum() > rows.height and 4 * wrong.sum() < rows.height:
             bad |= pl.lit(wrong)
-    return _found(
-        rows, bad, "warning", "unbalanced brackets, where those of most lines are balanced", "mend it, or leave it out"
-    )
+    what = "unbalanced brackets, where those of most lines are balanced"
+    return _found(rows, bad, "warning", what, "mend it, or leave it out")
 
 
 def lengths(rows: pl.DataFrame) -> Finding | None:
     """Sides that are far longer than the usual."""
     counts = [pl.col(side).str.count_matches(r"\S+") for side in SIDES]
     far = [(count > 5 * count.median()) & (count > count.median() + 30) for count in counts]
-    return _found(
-        rows, far[0] | far[1], "note", "more than five times as long as usual", "see whether it is one example"
-    )
+    what = "more than five times as long as usual"
+    return _found(rows, far[0] | far[1], "note", what, "see whether it is one example")
 
 
 def characters(rows: pl.DataFrame, signs: str, what: str, advice: str) -> Finding | None:
@@ -402,7 +391,18 @@ def spelled(rows: pl.DataFrame) -> Finding | None:
     return None
 
 
+def repeated_tags(rows: pl.DataFrame) -> Finding | None:
+    """Words with a tag twice, where most rows are words."""
+    words = rows.filter(pl.col("source").str.contains(WORD))
+    tags = pl.col("source").str.extract_all(r"\s[\p{Uppercase}\d]\S*")
+    if 2 * words.height <= rows.height:
+        return None
+    again = tags.list.len() > tags.list.n_unique()
+    return _found(words, again, "note", "the tags of a word have one of them twice", "see whether it is meant")
+
+
 CHECKS: tuple[Check, ...] = (
     *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible),
     *(no_break, replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
+    repeated_tags,
 )

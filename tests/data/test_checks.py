@@ -87,6 +87,13 @@ def test_words_of_inflection_are_meant_to_be_letters():
     assert checks.spelled(rows(("g e h e n", "g i n g"), ("s e h e n", "s a h"))) is not None
 
 
+def test_a_tag_that_a_word_has_twice_is_noted_where_most_rows_are_words():
+    lines = [("t a l o N GEN SG", "t a l o n"), ("t a l o N GEN SG GEN", "t a l o n"), ("^T a l o N N", "^T a l o")]
+    finding = checks.repeated_tags(rows(*lines, ("a a ^A ^A N", "a")))
+    assert (finding.severity, finding.lines) == ("note", [2, 3])
+    assert checks.repeated_tags(rows(("b o s t o n", "BOS BOS"), ("is X in X", "f ( X , X )"), lines[1])) is None
+
+
 def test_words_that_sides_share_but_for_marks_are_said():
     """A sign before a bracket has one in both tables; in the second the words have none."""
     table = rows(("in 1997 ?", "year ￭( ￭1997 ￭)"), ("in 1998 ?", "year ￭( ￭1998 ￭)"), ("in 2001", "year 2001"))
