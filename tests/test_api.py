@@ -519,6 +519,11 @@ def test_files_are_rewritten_and_columns_named(tmp_path):
     assert compgen.check(tmp_path / "d.csv", source="a", target="b")[0].what == "an empty side"
 
 
+def test_a_dataset_without_examples_is_an_error(data):
+    found = compgen.check(data[:0])
+    assert [(one.severity, one.what) for one in found] == [("error", "no examples")]
+
+
 @pytest.mark.parametrize("name", ["seed", "start"])
 def test_a_stream_has_a_seed_and_a_start(augmenter, name):
     with pytest.raises(compgen.UserError, match=f"{name} None: expected a number from 0"):
