@@ -58,7 +58,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     """
     from compgen.data.checks import SEVERITIES, Finding, findings
     from compgen.data.content import read_bytes
-    from compgen.data.formats import is_pipe
+    from compgen.data.formats import FORMATS, is_pipe
     from compgen.data.lenient import read_table
 
     _check_fix(options, data)
@@ -74,7 +74,9 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         _print_json(data, found, dataset, everything, applies, said)
     else:
         given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
-        _print(shlex.join([data, *given]), name_of(data), found, dataset, everything, applies, said, options.fix)
+        file = data if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
+        words = shlex.join([file, *given])
+        _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, piped=content is not None)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
     elif wrong:
@@ -145,10 +147,12 @@ def _print(
     applies: dict[str, str | None],
     said: list[str],
     fix: Path | None,
+    piped: bool,
 ) -> None:
     """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
 
-    `words` are DATA and the options of its columns, as to be typed. What follows a mended table is said by `_fix`.
+    `words` are DATA and the options of its columns, as to be typed; if it is `piped`, DATA is a file to save it in.
+    What follows a mended table is said by `_fix`.
     """
     from compgen.data.checks import APART
 
@@ -166,7 +170,8 @@ def _print(
         show("", *said)
     glued = any(APART in one.advice for one in everything)
     if fix is None:
-        show(f"\nNext: {_next(words, found, dataset, applies, glued)}")
+        save = f"save the input as {shlex.split(words)[0]}, then " if piped else ""
+        show(f"\nNext: {save}{_next(words, found, dataset, applies, glued)}")
 
 
 def _places(lines: list[int], place: str) -> str:
