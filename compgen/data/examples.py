@@ -29,6 +29,7 @@ Side = tuple[str, ...]
 
 MOST_SPLITS = 6  # splits that are listed; further ones are counted
 SHOWN = 5  # examples of a dataset in a notebook
+_NO_LISTS = (str, set, frozenset)  # what can be gone through, and is no list of tokens in their order
 _SHARING = 0.1  # least share of examples with a token on both sides for which the sides share tokens
 
 
@@ -80,9 +81,11 @@ class Dataset:
         """Return a dataset of (source tokens, target tokens), all in one split.
 
         Raises:
-            DataError: something is not a pair, a side is a string, which would be cut into its characters, or a token
-                is not a string.
+            DataError: something is not a pair, a side is a string, which would be cut into its characters, a token is
+                not a string, or there is a set, which has no order.
         """
+        if isinstance(pairs, set | frozenset):
+            raise DataError("found a set, whose order is another in each run, expected a list of pairs: sorted(...)")
         try:
             each = iter(pairs)
         except TypeError:
@@ -95,7 +98,7 @@ class Dataset:
                 targets.append(target if isinstance(target, list | tuple) else [*target])
             except (TypeError, ValueError):
                 raise DataError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
-            if isinstance(source, str) or isinstance(target, str):
+            if isinstance(source, _NO_LISTS) or isinstance(target, _NO_LISTS):
                 raise DataError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
         for one in zip(sources, targets, strict=True):
             if None in one[0] or None in one[1]:

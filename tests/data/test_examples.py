@@ -148,6 +148,15 @@ def test_tokens_are_strings():
         Dataset.from_pairs([([1, 2], [3])])
 
 
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_sets_have_no_order_and_are_refused(kind):
+    with pytest.raises(DataError, match="found a set, whose order is another in each run, expected a list of pairs"):
+        Dataset.from_pairs(kind([(("a",), ("b",))]))
+    for pair in ((kind("ab"), ["c"]), (["c"], kind("ab"))):
+        with pytest.raises(DataError, match="each side of a pair is a list of tokens, found"):
+            Dataset.from_pairs([pair])
+
+
 def test_sides_may_be_any_iterables():
     assert Dataset.from_pairs([(iter("ab"), ("c",))]) == Dataset.from_pairs([(["a", "b"], ["c"])])
 
