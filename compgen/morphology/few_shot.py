@@ -93,7 +93,8 @@ def _check(parts: dict[str, list[Word]], hints: int, language: str) -> None:
         if len(words) < wanted:
             raise DataError(
                 f"{language or 'the language'}: too few words for {hints} hints: found {len(words)} for the part "
-                f"{part}, expected {wanted}; past and future are the words tagged {' and '.join(HARD)}"
+                f"{part}, expected {wanted}; past and future are the words tagged {' and '.join(HARD)}, up to "
+                f"{PER_TYPE} with the same tags; give more words, or split them by `cgen data split lemma` or `random`"
             )
 
 
