@@ -100,7 +100,7 @@ def _read(data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return load(data, columns=columns, content=content), ""
+            return load(data, columns=columns, content=content, checked=True), ""
     except DataError as error:
         return None, str(error)
 

@@ -191,12 +191,14 @@ def load(
     columns: Columns = USUALLY,
     content: bytes | None = None,
     blanks: bool = False,
+    checked: bool = False,
 ) -> Dataset:
     """Return the dataset that `spec` stands for: a file or folder, `-` for standard input, or NAME/SPLIT.
 
     A file that exists wins over a name such as `scan/jump`. A file without any suffix (but .gz) is read as words of
     SIGMORPHON or UniMorph, which are published so, unless `format` is given. `answers`, `columns`, `content`
-    and `blanks` as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`.
+    and `blanks` as for `read_dataset`. What looks like a mistake in a table is said in a `Remark`; such messages name
+    `cgen check`, unless the data are `checked` by it.
     """
     if not spec.strip():
         raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
@@ -206,6 +208,8 @@ def load(
     if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
         format = "unimorph"
     if spec == "-" or there or not _may_be_name(spec):
+        if checked:
+            return read_dataset(spec, format, answers, columns, content, blanks)
         return _read(spec, format, answers, columns, content, blanks)
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))

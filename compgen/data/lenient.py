@@ -100,7 +100,7 @@ def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = 
     """Read as every command does: for data without lines, or whose lines cannot be meant otherwise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dataset = load(spec, columns=columns, content=content)
+        dataset = load(spec, columns=columns, content=content, checked=True)
     rest, lost = _further(dataset.frame.drop(COLUMNS), spec)
     sides = [pl.col(side).list.eval(pl.element().str.replace_all(r"\s", BLANK)) for side in SIDES]
     spaced = pl.any_horizontal(pl.col(side).list.eval(pl.element().str.contains(r"\s")).list.any() for side in SIDES)

@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 from compgen.cli.main import app
+from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import Remark, UserError
 from tests.cli.shell import compgen, refused, runner, said
@@ -171,6 +172,16 @@ def test_words_of_which_no_line_is_right_are_refused_as_by_other_commands(folder
         result.exception
     )
     assert not (folder / "mended.tsv").exists()
+
+
+def test_check_does_not_send_to_itself(folder):
+    (folder / "deu").write_text("gehen\tV;PST\n")
+    result = run("deu")
+    assert isinstance(result.exception, UserError)
+    assert "name other data by theirs" in str(result.exception) and "cgen check" not in str(result.exception)
+    Dataset.from_pairs([([], ["d"]), (["a"], ["b"])]).frame.write_parquet(folder / "x.parquet")
+    result = run("x.parquet")
+    assert "row 1: found an empty source" in str(result.exception) and "cgen check" not in str(result.exception)
 
 
 def test_a_table_without_train_is_augmented_from_the_split_it_has(folder):
