@@ -25,6 +25,7 @@ ASLEEP = 120.0  # seconds: a thread that waits for a disk or a processor does no
 FIX = "give --discount-fallback (in Python fallback=True), which fixes the discounts that cannot be estimated"
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
 _REASON = re.compile(r"((?:Could not calculate|\d-gram discount).*?)(?:; Is this|\.  This means|$)", re.M)
+_TOO_LITTLE = ("config.minimum_block", "vocab_usage")  # in what lmplz says where it has no memory to sort in
 _FELL_BACK = re.compile(r"^Substituting fallback discounts for order (\d)", re.M)
 _STATISTICS = re.compile(r"^(\d+) (\d+)(?:/\d+)? D1=(\S+) D2=(\S+) D3\+=(\S+)", re.M)
 
@@ -138,22 +139,25 @@ def write_sentences(sentences: Iterable[Sequence[str]], path: Path) -> Path:
 def _gathered(texts: Sequence[Path], goal: Path) -> tuple[int, int]:
     """Check all texts and join them in one plain file; return the numbers of sentences and tokens."""
     sentences = tokens = 0
+    empty = []
     part = goal.with_name("part")
     with goal.open("w", encoding="utf-8") as whole:
         for text in texts:
             with opened(text) as (source, _), part.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
+            before = tokens
             try:
                 for block in score([], part):
                     sentences += len(block.lengths)
                     tokens += int(block.lengths.sum()) - len(block.lengths)
             except DataError as error:
                 raise DataError(str(error).replace(f"{part}, line", f"{text}, {unit_of(text)}")) from None
+            empty += [str(text)] * (tokens == before)
             # lmplz takes a byte order mark for a letter and a blank line for a sentence.
             with part.open(encoding="utf-8-sig", newline="\n") as lines:
                 whole.writelines(" ".join(words) + "\n" for words in map(split_words, lines) if words)
-    if not tokens:
-        raise DataError(f"{', '.join(map(str, texts))}: found no word, expected sentences to estimate a model from")
+    if empty or not tokens:
+        raise DataError(f"{', '.join(empty)}: found no word, expected sentences to estimate a model from")
     return sentences, tokens
 
 
@@ -181,6 +185,8 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
             f"{names}: too small or too regular for the discounts of a {estimation.order}-gram model"
             f"{f' (KenLM: {reason})' if reason else ''}: {_advice(reason)}"
         )
+    if any(sign in said for sign in _TOO_LITTLE):
+        raise UserError(f"memory {estimation.memory}: too little for lmplz, expected 32M or more, as 1G")
     name, last = Path(words[0]).name, [line for line in plain(said).splitlines() if line.strip()][-3:]
     if not last or process.returncode == -signal.SIGKILL:  # what was said last was of its progress
         raise UserError(how_it_ended(name, process.returncode))

@@ -128,7 +128,7 @@ def experiment(
     for path in outputs(folder, scheme, seeds):
         check_apart(path, validation, test, *partners)
     if (training.frame["target"].list.len() > 0).any():
-        raise UserError("found pairs, expected sentences: a text file with one a line")
+        raise UserError("the training text: found pairs, expected sentences: a text file with one a line")
     _check_texts(validation, test)
     known = {" ".join(words) for words in training.frame["source"].to_list()}
     for part, path in (("validation", validation), ("test", test)):

@@ -191,6 +191,9 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["train", "gone.csv", "-o", "x.bin"], "gone.csv: no such file"),
         (["train", "tiny.txt", "-o", "x.bin"], "tiny.txt: too small or too regular"),
         (["train", "tiny.txt", "-o", "x.bin"], "(KenLM: Could not calculate"),
+        (["train", "val.txt", "none.txt", "-o", "x.bin"], ": none.txt: found no word, expected sentences"),
+        (["train", "train.txt", "-o", "x.bin", "--memory", "1"], "memory 1: too little for lmplz, expected 32M or"),
+        (["train", "train.txt", "-o", "x.bin", "--memory", "1M"], "memory 1M: too little for lmplz, expected 32M or"),
         (["train", "val.txt", "-o", "x.arpa", "--kind", "trie"], "kind and quantise are of binary models"),
         (["train", "val.txt", "-o", "x.bin", "--temporary", "gone"], "gone: no such folder"),
         (["train", "val.txt", "-o", "val.txt/x.bin"], "val.txt/x.bin: cannot be written"),
@@ -219,6 +222,7 @@ def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkey
     (folder / "bad.txt").write_bytes(b"a b\n\xff\n")
     (folder / "bad.jsonl").write_text('{"source": "a b"}\n{"words": "c"}\n')
     (folder / "tiny.txt").write_text("a b\n")
+    (folder / "none.txt").write_text("\n")
     (folder / "tiny.jsonl").write_text('{"source": ["a", "b"], "target": []}\n')
     (folder / "cut.bin").write_bytes((folder / "base.bin").read_bytes()[:200])
     done = compgen("lm", *words)
