@@ -139,6 +139,7 @@ def perplexity(
     from compgen.lm.mixture import Mixture
 
     check_input_once(*map(str, texts))
+    _check_order(model, *texts)
     mixture = Mixture.open(model)
     if len(texts) > 1 and (sentences or tokens):
         raise UserError("--sentences and --tokens are for one text")
@@ -156,6 +157,14 @@ def perplexity(
         cells.append([text, *counts, f"{found.including:.4f}", f"{found.excluding:.4f}"])
     if not as_json:
         show(table(("text", "sentences", "tokens", "unknown", "perplexity", "without unknown"), cells))
+
+
+def _check_order(model: Path, *texts: Path) -> None:
+    """Raise UserError if a TEXT is a model and MODEL is none: they have changed places."""
+    from compgen.lm.mixture import is_model
+
+    if not is_model(model) and (swapped := [text for text in texts if is_model(text)]):
+        raise UserError(f"{model}: not a model, and {swapped[0]} is one: the model comes first, then the text")
 
 
 @app.command()
@@ -179,6 +188,7 @@ def rescore(
     from compgen.lm.measuring import rescore as scored
     from compgen.lm.mixture import Mixture
 
+    _check_order(model, text)
     for line in scored(Mixture.open(model), text, threads or processors()):
         print(f"{line.log_prob:.6f}\t{line.tokens}\t{line.unknown}")
 

@@ -94,9 +94,19 @@ class Mixture:
         return np.asarray(largest + np.log(shares.sum(axis=0)), dtype=np.float64)
 
 
+def is_model(path: Path) -> bool:
+    """Whether a path is a recurrent model's, by its name, or one of KenLM's or a mixture, by its beginning."""
+    begins = _beginning(path).lstrip() if path.is_file() else b""
+    return is_neural(path) or begins.startswith((b"mmap lm ", b"\\data\\")) or FORMAT.encode() in begins
+
+
 def _begins_json(path: Path) -> bool:
+    return _beginning(path)[:1] == b"{"
+
+
+def _beginning(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(1) == b"{"
+        return stream.read(100)
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -223,6 +233,9 @@ def check_vocabularies(models: Sequence[Path], text: Set[str] | None = None) -> 
     """
     if not models:
         return
+    for model in models:
+        if model.is_file() and _begins_json(model):
+            raise UserError(f"{model}: found a mixture, expected a single model: give the models of the mixture")
     known = ((model, words_of(model)) for model in models)
     require_one_vocabulary(known if text is None else [("the training text", text), *known])
 

@@ -210,6 +210,10 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["train", "train.txt", "-o", "x.bin", "--prune", "9" * 5000], "expected counts between commas"),
         (["augment", "val.txt", "--validation", "x", "--test", "./x", "-o", "d"], "fitted to the test"),
         (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),
+        (["perplexity", "val.txt", "base.bin"], "val.txt: not a model, and base.bin is one: the model comes first"),
+        (["rescore", "val.txt", "small.arpa"], "val.txt: not a model, and small.arpa is one: the model comes first"),
+        (["rescore", "val.txt", "mix.json"], "val.txt: not a model, and mix.json is one: the model comes first"),
+        (["interpolate", "base.bin", "mix.json", "--validation", "val.txt", "-o", "m.json"], "found a mixture"),
         (["perplexity", "cut.bin", "val.txt"], "cut.bin: not a model"),
         (["perplexity", "base.bin", "val.txt", "test.txt", "--tokens", "t.parquet"], "are for one text"),
         (["interpolate", "base.bin", "--validation", "val.txt", "-o", "m.json"], "two models or more"),
@@ -223,6 +227,8 @@ def test_what_cannot_be_is_one_message_and_code_2(words, message, folder, monkey
     (folder / "bad.jsonl").write_text('{"source": "a b"}\n{"words": "c"}\n')
     (folder / "tiny.txt").write_text("a b\n")
     (folder / "none.txt").write_text("\n")
+    Mixture.open(folder / "base.bin").save(folder / "mix.json")
+    (folder / "small.arpa").write_text("\\data\\\n")
     (folder / "tiny.jsonl").write_text('{"source": ["a", "b"], "target": []}\n')
     (folder / "cut.bin").write_bytes((folder / "base.bin").read_bytes()[:200])
     done = compgen("lm", *words)
