@@ -8,7 +8,9 @@ from compgen.data.examples import Dataset
 from compgen.data.variables import named, named_targets, relative, relative_targets
 from compgen.errors import DataError
 
-TOKENS = st.lists(st.sampled_from([*"ABCDZ", "$0", "$1", "$12", "(", "a", "AB", "$", "$01", "1", "$1\u0661", "A+\u0661"]), max_size=12)
+TOKENS = st.lists(
+    st.sampled_from([*"ABCDZ", "$0", "$1", "$12", "(", "a", "AB", "$", "$01", "1", "$1\u0661", "A+\u0661"]), max_size=12
+)
 
 
 def test_the_same_part_reads_alike_at_any_depth():
