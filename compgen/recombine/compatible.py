@@ -48,7 +48,7 @@ def compatible(
         members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
         counts = np.array([[len(group) for group in groups]], dtype=np.int64).reshape(1, n)
         starts = np.cumsum(counts, axis=1) - counts
-    filled = counts.prod(axis=1) > 0
+    filled = counts.all(axis=1)  # the product of many large ones has more than 64 bits
     if n and not filled.any():
         raise DataError(f"no compatible prototypes: no {n} of {len(sequences)} training sequences go together ({kind})")
     pool = PrototypePool(

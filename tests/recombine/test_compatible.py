@@ -45,11 +45,12 @@ def test_omega_is_every_pair_that_goes_together(kind):
     assert tuples(pool) == {pair for pair, count in lacking.items() if count == 1 or kind == "long-short"}
 
 
-def test_more_tuples_than_can_be_drawn_are_refused():
+@pytest.mark.parametrize(("count", "prototypes"), [(2000, 5), (256, 8), (300, 8)])  # 256^8 is 2^64, and 300^8 more
+def test_more_tuples_than_can_be_drawn_are_refused(count, prototypes):
     letters = Vocabulary([*SPECIALS, *map(str, range(2005))])
-    many = [[5, 6, 7, 3, 8 + k] for k in range(2000)]
-    with pytest.raises(DataError, match="tuples of 5 prototypes from 2,000 sequences"):
-        compatible(many, letters, np.array([[0, 1, 2, 3, 4, 5]], dtype=np.int32), "long-short", "max")
+    many = [[5, 6, 7, 3, 8 + k] for k in range(count)]
+    with pytest.raises(DataError, match=f"tuples of {prototypes} prototypes from {count:,} sequences"):
+        compatible(many, letters, np.arange(prototypes + 1, dtype=np.int32)[None], "long-short", "max")
 
 
 def test_words_go_together_if_their_tags_differ_in_one_or_two():
