@@ -159,6 +159,8 @@ class Findings:
         runs = f"mean accuracy on the validation parts over {_rounds(self.plan.rounds)}"
         if self.choice.methods:
             why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}"
+        elif (best := self.experiment.choice) != self.choice:
+            why = f"{best} has the best {runs}, {self.experiment.score(best):.1%}, but made nothing of all examples"
         else:
             why = f"no system has a better {runs} than the control and, by a standard error, the bare data, {score:.1%}"
         return Choice(

@@ -194,7 +194,9 @@ def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data
     assert found.choice == System(("geca",), 1)
     tested = found.tested()
     assert tested == {BARE_SYSTEM: 3}
-    assert Findings(found, divide(data()), [], tested).choice == BARE_SYSTEM
+    findings = Findings(found, divide(data()), [], tested)
+    assert findings.choice == BARE_SYSTEM
+    assert findings.chosen().why.startswith("geca x1 has the best mean accuracy") and findings.plan.rounds > 1
 
 
 def test_a_remark_on_all_examples_counts_none(tmp_path, monkeypatch):
