@@ -54,7 +54,7 @@ class RecombineOptions(Options, RecombineConfig):
         None,
         ge=1,
         description="Make at most D draws for each sample asked for; with --vote, exactly D (by default "
-        f"{VOTES}, but no more than {MOST_DRAWS:,} in all).",
+        f"{VOTES}, or as few as make {MOST_DRAWS:,} in all, but at least {LEAST_VOTES}).",
         json_schema_extra={"metavar": "D", "drawing": True},
     )
     vote: bool | None = Field(
