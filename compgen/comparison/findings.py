@@ -174,7 +174,7 @@ class Findings:
         """What the methods made from all training examples; where they did not, from those of the first carving."""
         rows = []
         for method in self.experiment.methods:
-            tested = [system for system in self.seeds if system.methods == (method,)]
+            tested = sorted((one for one in self.seeds if method in one.methods), key=lambda one: len(one.methods))
             carving: int | str = FULL if tested else 0
             share = tested[0].share(self.experiment.sizes[FULL]) if tested else 0
             found = read_result(

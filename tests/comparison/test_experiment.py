@@ -148,6 +148,25 @@ def test_the_union_of_two_methods_that_help_can_win(tmp_path):
     assert experiment(tmp_path, workers).choice == System(("csl", "geca"), 1)
 
 
+class Told(MadeUp):
+    """Methods say of which training examples they made theirs."""
+
+    def result(self, step: Step) -> dict:
+        quality = {"quality": {"figures": {}, "words": [str(step.given.get("carving"))]}, "warnings": []}
+        return super().result(step) | quality | {"shown": [], "settings": ""}
+
+
+def test_what_is_said_of_the_methods_of_a_union_is_of_the_examples_that_it_has(tmp_path):
+    helps = {"geca": 0.2, "cslx": 0.1}
+    workers = Told(tmp_path, lambda system: 0.3 if "+" in system else helps.get(system[:4], 0.0))
+    found = experiment(tmp_path, workers)
+    tested = {system: 1 for system in found.tested() if len(system.methods) != 1 or system.methods == (CONTROL,)}
+    made = Findings(found, divide(data()), [], tested).made()
+    joined = set(found.choice.methods)
+    assert len(joined) == 2 and {one.method for one in made if one.words == [FULL]} == joined
+    assert {one.examples for one in made if one.method in joined} == {found.choice.share(found.sizes[FULL])}
+
+
 def test_a_union_that_is_no_better_is_not_chosen(tmp_path):
     workers = MadeUp(tmp_path, lambda system: 0.2 if "geca" in system else 0.1 if "csl" in system else 0.0)
     assert experiment(tmp_path, workers).choice == System(("geca",), 1)
