@@ -69,7 +69,8 @@ class Paired:
         t, t_p: Student's paired t, None if all items have the same difference other than 0, and its two-sided p.
         sign_p: two-sided p of the sign test, ties left out.
         bootstrap_p: twice the share of resamples of the items in which the mean is 0 or has the other sign, but at
-            least 2 / resamples and at most 1.
+            least 2 / resamples and at most 1; and at least 2 / 2^N, the sign test's if all items agree, because
+            resamples of a few items vary too little.
         low, high: the 95% interval of the mean by the bootstrap.
     """
 
@@ -99,7 +100,8 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
     means = _resampled(difference, resamples, seed)
     opposite = float((means * np.sign(mean) <= 0).mean())
     low, high = np.quantile(means, [0.025, 0.975]).tolist()
-    return Paired(mean, t, t_p, float(sign.pvalue), min(1.0, 2 * max(opposite, 1 / resamples)), low, high)
+    chance = min(1.0, 2 * max(opposite, 1 / resamples, 0.5 ** len(difference)))
+    return Paired(mean, t, t_p, float(sign.pvalue), chance, low, high)
 
 
 def need_scipy() -> None:

@@ -34,7 +34,15 @@ def test_the_bootstrap_agrees_with_the_normal_distribution_and_knows_its_limit()
     assert [(found.low - found.mean) / error, (found.high - found.mean) / error] == pytest.approx(
         [-1.96, 1.96], abs=0.1
     )
-    assert paired(np.zeros(3), np.ones(3), resamples=500).bootstrap_p == 2 / 500  # no resample has the other sign
+    assert paired(np.zeros(30), np.ones(30), resamples=500).bootstrap_p == 2 / 500  # no resample has the other sign
+
+
+def test_a_few_items_that_agree_are_no_proof():
+    for items, p in ((2, 0.5), (3, 0.25), (5, 0.0625), (6, 0.03125)):
+        assert paired(np.zeros(items), np.linspace(1, 2, items)).bootstrap_p == p
+    random = np.random.default_rng(4)
+    rejected = [paired(*random.normal(size=(2, items))).bootstrap_p < 0.05 for items in (2, 3, 4, 5) for _ in range(50)]
+    assert np.mean(rejected) < 0.09
 
 
 def test_equal_losses_and_odd_sizes():
