@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, open_text, writing
 from compgen.lm.mixture import LN10, Floats, Mixture, Perplexity
-from compgen.lm.scoring import Scores, score
+from compgen.lm.scoring import DATA, Scores, score
 
 
 def measure(
@@ -40,8 +40,11 @@ def measure(
 
     Raises:
         DataError: the text is bad or empty.
-        UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written.
+        UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written, or
+            has the suffix of a format that it would not be in.
     """
+    _check_suffix("sentences", sentences, ".tsv")
+    _check_suffix("tokens", tokens, ".tsv", ".parquet")
     result = Perplexity()
     mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(mixture)
     with ExitStack() as stack:
@@ -61,6 +64,13 @@ def measure(
         if not result.sentences:
             raise DataError(f"{text}: found no sentence to measure")
     return result
+
+
+def _check_suffix(what: str, out: str | Path | None, *written: str) -> None:
+    """Raise UserError for the suffix of a format that is not written: a file of that name would be in another."""
+    suffix = Path(str(out or "").removesuffix(".gz")).suffix
+    if suffix in DATA and suffix not in written:
+        raise UserError(f"{out}: {what} are written as {' or '.join(written)}, found the suffix {suffix!r}")
 
 
 class Rescored(NamedTuple):

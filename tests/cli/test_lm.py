@@ -211,6 +211,8 @@ def test_augment_reports_the_control_beside_the_gain(folder, tmp_path):
         (["augment", "val.txt", "--validation", "x", "--test", "./x", "-o", "d"], "fitted to the test"),
         (["perplexity", "train.txt", "val.txt"], "not a model that KenLM can read"),
         (["perplexity", "val.txt", "base.bin"], "val.txt: not a model, and base.bin is one: the model comes first"),
+        (["perplexity", "base.bin", "val.txt", "--tokens", "t.csv"], "t.csv: tokens are written as .tsv or .parquet"),
+        (["perplexity", "base.bin", "val.txt", "--sentences", "t.parquet"], "sentences are written as .tsv, found the"),
         (["rescore", "val.txt", "small.arpa"], "val.txt: not a model, and small.arpa is one: the model comes first"),
         (["rescore", "val.txt", "mix.json"], "val.txt: not a model, and mix.json is one: the model comes first"),
         (["interpolate", "base.bin", "mix.json", "--validation", "val.txt", "-o", "m.json"], "found a mixture"),
