@@ -103,7 +103,7 @@ def csl(
     from compgen.data.catalog import load
     from compgen.trained.grammar import GrammarGenerator
 
-    match _read(record_of(out)):
+    match _read(out):
         case {"model": _}:
             drawn, method, format = _drawn(out), Csl(), None
             model = drawn.generator(out).model
@@ -172,7 +172,7 @@ def _drawn(out: Path) -> _Drawn:
     Raises:
         UserError: there is no record, or it is of something else.
     """
-    match _read(record_of(out)):
+    match _read(out):
         case {"method": "recombine", "report": dict(report), "format": str() | None as format}:
             return _Drawn(f"{out}.pt", report.get("identity"), format)
         case {"model": str(model), "prototypes": _, **rest}:
@@ -231,12 +231,16 @@ def attention(
             )
 
 
-def _read(path: Path) -> Any:
-    """The JSON of a record."""
+def _read(out: Path) -> Any:
+    """The JSON of the record beside OUT."""
+    path = record_of(out)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file, expected the record that is left beside samples") from None
+        if not out.exists():
+            raise UserError(f"{out}: no such file, expected samples") from None
+        beside = "expected the record that `cgen augment` and `cgen sample` leave beside samples: name their OUT"
+        raise UserError(f"{path}: no such file, {beside}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -246,7 +250,7 @@ def _read(path: Path) -> Any:
 def _record(out: Path, method: str) -> _Record:
     """The record of `cgen augment METHOD` beside OUT."""
     path = record_of(out)
-    read = _read(path)
+    read = _read(out)
     if isinstance(read, dict) and {"model", "asked"} <= read.keys():
         raise UserError(f"{out}: drawn by `cgen sample`: call `cgen explain recombine`, or csl if from a grammar")
     try:
