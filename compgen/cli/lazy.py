@@ -1,5 +1,6 @@
 """Groups: their help has a whole sentence for each command, and commands may be imported only when they are called."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,17 @@ class App(typer.Typer):
         return super().command(name, **({"cls": Command} | attributes))
 
 
-class Group(TyperGroup):
+class _Group(TyperGroup):
+    """A group that answers the name of a file, where a command is expected, with the order of the two."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        file = os.path.isfile(args[0])  # noqa: PTH113: of an impossible name, Path would raise an error
+        if file and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}: a file. The command comes first: {ctx.command_path} COMMAND ...")
+        return super().resolve_command(ctx, args)
+
+
+class Group(_Group):
     """A group whose help has the whole first sentence of each command's help; Typer would cut it to fit the line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -66,7 +77,7 @@ def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGr
             function without arguments that returns what is there: a `typer.Typer`, or the function of a single command.
     """
 
-    class Lazy(TyperGroup):
+    class Lazy(_Group):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands = _Commands(commands)  # type: ignore[assignment]

@@ -77,6 +77,10 @@ def good(*words):
 # What is typed, and some of what is said.
 MISTAKES = [
     # Words that are misspelt or missing.
+    ("pairs.tsv check", "No such command 'pairs.tsv': a file. The command comes first"),
+    ("augment pairs.tsv geca -o x.tsv", "first: root augment COMMAND ..."),
+    ("explain pairs.tsv geca", "first: root explain COMMAND ..."),
+    ("lm sentences.txt train -o x.bin", "first: root lm COMMAND ..."),
     ("smaple recomb2 -n 1", "No such command 'smaple'. Did you mean 'sample'?"),
     ("train seqseq pairs.tsv -o x.pt", "Did you mean 'seq2seq'?"),
     ("augment gecca pairs.tsv -o x.tsv", "Did you mean 'geca'?"),
