@@ -137,7 +137,8 @@ def _pairs(pool: PrototypePool) -> Iterator[tuple[Tokens, Tokens] | None]:
 
 def ngrams(tokens: Sequence[int], n: int) -> set[Tokens]:
     """The n-grams of a sequence."""
-    return set(zip(*(tokens[k:] for k in range(n)), strict=False))
+    starts = range(min(n, len(tokens) + 1))  # from the last of these on, nothing is left
+    return set(zip(*(tokens[k:] for k in starts), strict=False))
 
 
 class Training:

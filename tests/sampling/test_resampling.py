@@ -8,7 +8,7 @@ import pytest
 from compgen.errors import ExhaustedError, UserError
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw
-from compgen.sampling.resampling import MALFORMED, Counts, Filter, FilterConfig, Rarity, Training
+from compgen.sampling.resampling import MALFORMED, Counts, Filter, FilterConfig, Rarity, Training, ngrams
 
 
 def training():
@@ -189,6 +189,10 @@ def test_a_share_that_is_just_reached_is_rare():
 def test_counts_say_at_which_draw_the_last_one_was_kept():
     counts = judge([(5, 3, 8), (6, 3, 9, 9), (5, 3, 8), (6, 6, 3, 9, 8), (5, 3, 8), (5, 3, 8)], names=("novel",))[1]
     assert (counts.drawn, counts.kept, counts.last) == (6, 2, 4)
+
+
+def test_no_sample_has_an_n_gram_longer_than_itself():
+    assert ngrams((5, 6), 2) == {(5, 6)} and ngrams((5, 6), 10**15) == ngrams((), 1) == set()
 
 
 def test_u_is_equation_18():
