@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +17,8 @@ def prepare() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until Python ends
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files have any bytes, and are results, too
     if hasattr(select, "poll"):
         sys.stderr = _Notes(sys.stderr)
 

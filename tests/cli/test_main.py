@@ -427,6 +427,16 @@ def test_augmented_examples_may_be_in_several_files(tmp_path):
     assert "t.tsv: 1 sources have several targets, of which one is predicted: 3 of 4 examples can" in done.stderr
 
 
+def test_a_name_that_is_not_utf_8_is_printed_as_it_is(tmp_path):
+    """Also where, as in most locales, Python is strict about what it prints."""
+    name = os.fsdecode(b"\xff.tsv")
+    (tmp_path / name).write_text("walk\tWALK\ttrain\nrun\tRUN\ttest\n")
+    command = [sys.executable, "-m", "compgen", "data", "overlap", name]
+    strict = dict(os.environ, PYTHONIOENCODING="utf-8:strict")
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=60, check=False, env=strict)
+    assert done.returncode == 0 and b"data:\xff.tsv|" in done.stdout, done.stderr
+
+
 def test_notes_of_two_threads_go_to_a_socket_that_is_closed():
     """Each thread asks by itself whether there is a reader."""
     code = (
