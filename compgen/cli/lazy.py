@@ -48,7 +48,7 @@ class _Group(TyperGroup):
     """A group that answers the name of a file, where a command is expected, with the order of the two."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        file = os.path.isfile(args[0])  # noqa: PTH113: of an impossible name, Path would raise an error
+        file = os.path.isfile(args[0])  # noqa: PTH113 - of an impossible name, Path raises an error
         if file and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}: a file. The command comes first: {ctx.command_path} COMMAND ...")
         return super().resolve_command(ctx, args)
