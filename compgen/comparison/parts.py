@@ -129,8 +129,8 @@ def carve(train: Dataset, number: int) -> Dataset:
 
     - `combinations`: compounds are drawn, such as two words in a row or a function and the head of its argument (see
       `data.compounds`), and all examples with one of them are held out. Of inflected words, bundles of tags are drawn.
-    - `once`: a source token is drawn that has its own target token; of all examples with it the shortest is kept.
-      Inflected words, and data without such a token, have no such part.
+    - `once`: a source token is drawn that has its own target token; of all examples with it one is kept, of the fewest
+      distinct tokens. Inflected words, and data without such a token, have no such part.
     - `random`: drawn from what is left.
 
     The first two leave every token in training. At most MOST of what is held out make a part; the rest is in no split
@@ -184,7 +184,10 @@ class Carving:
         self.thin(COMBINATIONS)
 
     def hold_word(self) -> None:
-        """Hold out all examples with some source token but the shortest, if one has a target token of its own."""
+        """Hold out all examples but one with some source token, if one has a target token of its own.
+
+        The one that stays has the fewest distinct tokens.
+        """
         order = self.random(2)
         with_token = defaultdict[tuple[int, str], list[int]](list)
         free = np.flatnonzero(self.part == TRAIN)
@@ -195,8 +198,8 @@ class Carving:
         sources = sorted(token for token, rows in with_token.items() if not token[0] and FEWEST < len(rows) <= most)
         for at in order.permutation(len(sources)):
             rows = with_token[sources[at]]
-            lengths = [len(self.tokens[row]) for row in rows]
-            others = [row for place, row in enumerate(rows) if place != int(np.argmin(lengths))]
+            distinct = [len(self.tokens[row]) for row in rows]
+            others = [row for place, row in enumerate(rows) if place != int(np.argmin(distinct))]
             if self.has_own(rows, with_token) and self.stays(others):
                 self.hold(np.array(others, dtype=np.int64), ONCE)
                 self.thin(ONCE)
