@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -158,13 +159,16 @@ class _Ray:
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
         task = self.ray.remote(_perform_alone).options(num_cpus=1, max_retries=3)
-        running = {task.remote(self.folder, step): step for step in steps}
+        waiting, running = deque(steps), dict[Any, Step]()
         with interruptible() as interrupted:
-            while running and not interrupted:
+            while (waiting or running) and not interrupted:
+                while waiting and len(running) < self.count:  # the cluster may have more CPUs
+                    step = waiting.popleft()
+                    running[task.remote(self.folder, step)] = step
                 done, _ = self.ray.wait(list(running), num_returns=1, timeout=TICK)
                 for one in done:
                     self._require_done(one, running[one])
-                    running |= {task.remote(self.folder, more): more for more in finished(running.pop(one))}
+                    waiting += finished(running.pop(one))
         if interrupted:
             raise Interrupted("stopped", interrupted[0])
 

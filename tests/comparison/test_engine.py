@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from compgen.comparison.engine import Workers, workers
+from compgen.comparison.steps import Step, result_of
 
 SCRIPT = """
 from pathlib import Path
@@ -47,3 +50,44 @@ def test_a_failure_ends_the_workers_and_no_other_process_of_the_caller() -> None
     finally:
         other.kill()
         other.join()
+
+
+class Cluster:
+    """Ray with any number of CPUs: tasks are done in the order in which they began, when it is waited for one."""
+
+    def __init__(self) -> None:
+        self.exceptions = SimpleNamespace(RayTaskError=OSError)
+        self.begun, self.together = list[str](), list[int]()
+
+    def remote(self, *given: object) -> "Cluster | str":
+        """Take a function; or begin a task, whose result is there."""
+        if len(given) == 1:
+            return self
+        folder, step = given
+        result_of(folder, step.name).touch()
+        self.begun.append(step.name)
+        return step.name
+
+    def options(self, **_: object) -> "Cluster":
+        """Take all options."""
+        return self
+
+    def wait(self, running: list[str], **_: object) -> tuple[list[str], list[str]]:
+        """Return the first task as done."""
+        self.together.append(len(running))
+        return running[:1], running[1:]
+
+    def get(self, _: str) -> None:
+        """Return no result."""
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 50])
+def test_no_more_steps_than_jobs_run_on_a_cluster_at_a_time(tmp_path, jobs, monkeypatch) -> None:
+    cluster = Cluster()
+    monkeypatch.setattr("compgen.cluster.cluster", lambda asked: nullcontext((cluster, asked)))
+    (tmp_path / "steps").mkdir()
+    steps = [Step(f"{number}", "trial", {}) for number in range(5)]
+    with workers(tmp_path, "ray", jobs) as pool:
+        pool.run(steps, lambda step: [Step(f"{step.name}more", "trial", {})] if len(step.name) == 1 else [])
+    assert cluster.begun[:5] == [step.name for step in steps] and len(cluster.begun) == 10
+    assert max(cluster.together) == min(jobs, 5)
