@@ -116,7 +116,7 @@ def supported(sources: Sequence[Tokens], known: Iterable[Tokens], share: float) 
     old = {pair for source in known for pair in _neighbours(source)}
     new = [_neighbours(source) - old for source in sources]
     held = Counter(pair for pairs in new for pair in pairs)
-    return [all(held[pair] >= share * len(new) for pair in pairs) for pairs in new]
+    return [all(held[pair] / len(new) >= share for pair in pairs) for pairs in new]
 
 
 def _neighbours(source: Tokens) -> set[tuple[int, int]]:

@@ -208,8 +208,8 @@ class Rarity:
         held: Counter[Tokens] = Counter()
         for source, target in training.examples:
             held.update(ngrams(source, self.n) | ngrams(target, self.n))
-        limit = config.rarity * len(training.examples)
-        self.common = {ngram for ngram, count in held.items() if count > limit}
+        # 29 of 100 is 0.29 exactly, but 0.29 times 100 is less than 29.
+        self.common = {gram for gram, count in held.items() if count / len(training.examples) > config.rarity}
 
     def u(self, source: Tokens, target: Tokens) -> bool:
         """Whether a sample is kept by equation 18."""

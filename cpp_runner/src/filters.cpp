@@ -82,8 +82,8 @@ Keys Training::common(std::size_t n, double rarity) const {
     for (const auto& ngram : ngrams(source, target, n)) ++held[ngram];
   }
   Keys keys;
-  for (const auto& [ngram, count] : held) {
-    if (static_cast<double>(count) > rarity * static_cast<double>(examples.size())) keys.insert(ngram);
+  for (const auto& [ngram, count] : held) {  // 29 of 100 is 0.29 exactly, but 0.29 times 100 is less than 29
+    if (static_cast<double>(count) / static_cast<double>(examples.size()) > rarity) keys.insert(ngram);
   }
   return keys;
 }

@@ -63,10 +63,10 @@ std::vector<Sample> supported(std::vector<Sample> samples, const Training& train
       if (!old.count(pair)) fresh.back().insert(pair), ++held[pair];
     }
   }
-  const double least = share * static_cast<double>(samples.size());
+  const auto all = static_cast<double>(samples.size());
   std::vector<Sample> chosen;
   for (std::size_t k = 0; k < samples.size(); ++k) {
-    const auto enough = [&](const auto& pair) { return static_cast<double>(held[pair]) >= least; };
+    const auto enough = [&](const auto& pair) { return static_cast<double>(held[pair]) / all >= share; };
     if (std::all_of(fresh[k].begin(), fresh[k].end(), enough)) chosen.push_back(std::move(samples[k]));
   }
   return chosen;

@@ -58,6 +58,8 @@ def test_new_neighbours_must_be_shared_by_many_samples():
     assert supported(found, known, 0.3) == [True] * 9 + [False]
     assert supported(found, known, 0.31) == [True] * 6 + [False] * 4
     assert all(supported(found, known, 0.1))
+    hundred = [("walk", "right")] * 93 + [("run", "left")] * 7
+    assert 0.07 * 100 > 7 and all(supported(hundred, known, 0.07))
     # A source may end where none did; one without any new pair has nothing to be supported.
     assert supported([("run",), ("walk",)], known, 1) == [False, True]
 

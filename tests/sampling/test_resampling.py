@@ -114,6 +114,14 @@ def test_of_sentences_the_target_is_empty():
     assert judged.counts.rejected == {"not novel": 1, "not unique": 1, "not rare": 1, MALFORMED: 3}
 
 
+@pytest.mark.parametrize(("share", "rare"), [(0.28, False), (0.29, True)])
+def test_a_share_that_is_reached_exactly_is_not_exceeded(share, rare):
+    assert 0.29 * 100 < 29
+    rows = [[5 if at < 29 else 6, 10 + at, 3, 8, 2] for at in range(100)]
+    common = Rarity(FilterConfig(("rare",), rarity=share), Training(no_prototypes(rows))).common
+    assert ((5,) not in common) == rare and (6,) in common and (10,) not in common
+
+
 def test_rare_is_by_share_of_distinct_examples():
     samples = [(5, 3, 8), (7, 5, 3, 8), (5, 3, 9)]
     assert [s for s, _ in judge(samples, names=("rare",), rarity=0.05)[0]] == [(7, 5), (5,)]
