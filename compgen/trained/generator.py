@@ -230,7 +230,12 @@ class Generator:
         if "unique" in asked.filters:
             for pair in earlier:
                 judge.remember(*map(self.vocabulary.encode, pair))
-        return self._kept(count, asked, judge, watch)
+        if count is not None and judge.counts.kept >= count:
+            return iter(())
+        # By filters that are asked for, most draws may be dropped: how many are enough cannot be said.
+        enough = None if count is None or asked.filters else count - judge.counts.kept
+        source, judged = self._judged(asked, judge, enough)  # now, so that an error comes before the first draw
+        return self._kept(count, judge, source, _patient(judged, asked, judge.counts, watch))
 
     def _filters(self, asked: SamplingOptions) -> FilterConfig:
         """The filters of a stream; raises as `kept`."""
@@ -238,19 +243,11 @@ class Generator:
         settings = asked.novelty, asked.rarity, asked.ngram, rare, asked.prototypes, asked.voting
         return FilterConfig(tuple(asked.filters), *settings)
 
-    def _kept(
-        self, count: int | None, asked: SamplingOptions, judge: Filter, watch: Callable[[Counts], None] | None
-    ) -> Iterator[Kept]:
-        counts = judge.counts
-        if count is not None and counts.kept >= count:
-            return
-        # By filters that are asked for, most draws may be dropped: how many are enough cannot be said.
-        enough = None if count is None or asked.filters else count - counts.kept
-        source, judged = self._judged(asked, judge, enough)
+    def _kept(self, count: int | None, judge: Filter, source: Any, judged: Iterator[Kept | str]) -> Iterator[Kept]:
         try:
-            for one in judge.admit(_patient(judged, asked, counts, watch)):
+            for one in judge.admit(judged):
                 yield one
-                if counts.kept == count:
+                if judge.counts.kept == count:
                     return
         finally:
             source.close()

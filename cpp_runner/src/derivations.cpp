@@ -190,11 +190,15 @@ class GrammarGenerator final : public Generator {
  public:
   explicit GrammarGenerator(const Bundle& bundle) : parts_(bundle) {}
 
-  void sample(const Sampling& sampling, const Take& take) override {
+  void check(const Sampling& sampling) const override {
     const auto [heat, other] = sampling.temperature;
     if (heat != other) throw UserError("a grammar has one temperature, found " + shown(heat) + " and " + shown(other));
     if (heat <= 0) throw UserError("a grammar draws at a temperature above 0, found " + shown(heat));
-    const Tables tables(parts_, heat);
+  }
+
+  void sample(const Sampling& sampling, const Take& take) override {
+    check(sampling);
+    const Tables tables(parts_, sampling.temperature[0]);
     require_end();
     in_order(sampling, [&](Exchange& exchange) { draw(tables, sampling, exchange); }, take);
   }

@@ -90,6 +90,7 @@ class Run {
     const std::string step = step_of(bundle_, asked_step());
     slots_ = options_.sampling.slots;
     const auto generator = open_generator(bundle_, step, slots_);
+    generator->check(options_.sampling);  // an error now, before the samples of an interrupted run are dropped
     return resumable ? to_file(*generator, step) : to_stream(*generator);
   }
 

@@ -50,6 +50,8 @@ using Take = std::function<bool(Draw&&)>;
 class Generator {
  public:
   virtual ~Generator() = default;
+  // Throws UserError for temperatures that it cannot draw at, before anything is drawn.
+  virtual void check(const Sampling&) const {}
   // Draws in order of address, each handed to `take`. An error of a worker is thrown here.
   virtual void sample(const Sampling& sampling, const Take& take) = 0;
 };

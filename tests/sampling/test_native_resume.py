@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 RECOMB2 = Path(__file__).parents[2] / "exported" / "recomb2"
 NOVEL = ("--filter", "novel,unique", "--novelty", "pair")
+RARE = ("--filter", "rare", "--rarity", 0.5)
 PYTHON, RUNNER = "python", "native"
 LONG = pytest.mark.long
 
@@ -244,6 +245,27 @@ def test_what_is_finished_stays_whichever_program_wrote_it(tmp_path):
                 done = run(program, RECOMB2, out, "--draws", 50, "--resume")
                 assert done.returncode == 2 and f"{out}.run.json: not a record of sampling" in done.stderr
     assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "message"),
+    [
+        (PYTHON, (*RARE, "--prototypes", "rare"), "no prototypes of which one could be rare"),
+        (PYTHON, ("--temperature", "1,0.5"), "one temperature, found 1 and 0.5"),
+        (PYTHON, ("--beam", 2), "leave out beam"),
+        (PYTHON, ("--engine", "ray", "--beam", 2), "no beam search"),
+        (RUNNER, (*RARE, "--prototypes", "rare"), "no prototypes of which one could be rare"),
+        (RUNNER, ("--temperature", "1,0.5"), "one temperature, found 1 and 0.5"),
+        (RUNNER, ("--temperature", 0), "a temperature above 0, found 0"),
+    ],
+)
+def test_a_command_that_is_refused_drops_no_interrupted_run(tmp_path, grammar, program, words, message):
+    out = tmp_path / "s.jsonl"
+    partial(out).write_text("samples")
+    journal(out).write_text("of which this tells")
+    files = contents(tmp_path)
+    done = run(program, grammar, out, "--draws", 5, *words)
+    assert done.returncode == 2 and message in done.stderr and contents(tmp_path) == files
 
 
 @pytest.mark.parametrize("first", [PYTHON, RUNNER])
