@@ -5,6 +5,7 @@ records the options, how many bytes of OUT.partial are good, the counts up to th
 either file was altered. When all samples are written, OUT.partial becomes OUT.
 """
 
+import errno
 import json
 import os
 import time
@@ -148,6 +149,8 @@ def partial_file(out: Path, options: dict[str, Any], *, resume: bool = False) ->
     suffix, path = format_of(out), partial_path(out)
     with writing(out):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if out.is_dir():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         resume = resume and _is_there(path)  # a run killed as it ended can leave a journal of nothing
         with path.open("ab") as stream:
             lock(stream, path)

@@ -130,6 +130,7 @@ PartialFile::PartialFile(const std::string& out, Json options, std::string step,
       resumes_(resume && is_there(partial_path(goal_))),
       claim_(out),
       journal_(journal_of(claim_.path())) {
+  if (fs::is_directory(goal_)) errno = EISDIR, fail();
   resumes_ = resumes_ && is_there(journal_);
   claim_.keep(resumes_);
   resumes_ ? restore() : begin();

@@ -268,6 +268,14 @@ def test_a_command_that_is_refused_drops_no_interrupted_run(tmp_path, grammar, p
     assert done.returncode == 2 and message in done.stderr and contents(tmp_path) == files
 
 
+@pytest.mark.parametrize("program", [PYTHON, RUNNER])
+def test_a_folder_in_the_place_of_a_file_is_told_before_anything_is_drawn(tmp_path, program):
+    (tmp_path / "s.jsonl").mkdir()
+    done = run(program, RECOMB2, tmp_path / "s.jsonl", "--draws", 5)
+    assert done.returncode == 2 and "s.jsonl: cannot be written: Is a directory" in done.stderr
+    assert contents(tmp_path) == {"s.jsonl": None}
+
+
 @pytest.mark.parametrize("first", [PYTHON, RUNNER])
 def test_what_was_cut_short_since_it_was_finished_is_told_in_the_same_words(tmp_path, first):
     out, kept = tmp_path / "s.jsonl", Path(f"{tmp_path}/s.jsonl.run.json")
