@@ -97,7 +97,7 @@ def assemble(checkpoint: Checkpoint, folder: Path, *, script: bool = True) -> Bu
     if checkpoint.pool is not None:
         largest = len(checkpoint.vocabulary) - 1
         tokens = checkpoint.pool.tokens.astype(np.min_scalar_type(largest) if largest < 2**16 else np.int32)
-        (folder / POOL).write_bytes(save(vars(checkpoint.pool) | {"tokens": tokens}))
+        (folder / POOL).write_bytes(save(checkpoint.pool.arrays | {"tokens": tokens}))
     dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
     shape: dict[str, Any] = {"hidden": network.hidden, "output": network.carried, "dtype": dtype}
     if (latent := latent_of(network)) is not None:

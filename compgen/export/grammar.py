@@ -39,7 +39,7 @@ def assemble(saved: GrammarFile, folder: Path) -> Bundle:
     (folder / TARGET_RULES).write_text(trained.target_rules, "utf-8")
     (folder / SCORES).write_bytes(save({"slots": trained.scores.slots, "rules": trained.scores.rules}))
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
-    (folder / POOL).write_bytes(save(vars(saved.pool)))
+    (folder / POOL).write_bytes(save(saved.pool.arrays))
     values: dict[str, Any] = {
         "compgen": __version__,
         "kind": saved.kind,

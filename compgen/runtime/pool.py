@@ -5,8 +5,9 @@ members, and arithmetic turns a rank into a tuple. Long-short recombination has 
 long-long recombination has a block for each pair of compatible token sets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,11 @@ class PrototypePool:
     members: NDArray[np.int32]
     starts: NDArray[np.int64]
     counts: NDArray[np.int64]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def prototypes(self) -> int:

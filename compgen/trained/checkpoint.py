@@ -85,7 +85,7 @@ class Checkpoint:
             "format": FORMAT,
             "meta": json.dumps(meta, ensure_ascii=False),
             "weights": {name: tensor.cpu().contiguous() for name, tensor in self.network.state_dict().items()},
-            "pool": {} if self.pool is None else {name: torch.from_numpy(a) for name, a in vars(self.pool).items()},
+            "pool": {} if self.pool is None else {name: torch.from_numpy(a) for name, a in self.pool.arrays.items()},
         }
         write_sealed(content, path)
 
