@@ -119,8 +119,8 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
-    """The answer in a sentence or two."""
+def sentence(rows: Sequence[Tested], choice: Choice, tried: int, failed: str = "") -> str:
+    """The answer in a sentence or two; `failed` is the best on validation data, if it made nothing of all examples."""
     by_role = {row.role: row for row in rows}
     chosen = by_role["chosen"]
     if all(row.accuracy == 1 for row in rows):
@@ -130,8 +130,9 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int) -> str:
         )
     if not choice.methods:
         none = f"None of {tried} methods helps" if tried > 1 else "The one method that was tried does not help"
+        why = f"{failed} helps on validation data, but made nothing of all training examples" if failed else ""
         return (
-            f"{none} on validation data: leave the data as they are. Trained on them, the "
+            f"{why or f'{none} on validation data'}: leave the data as they are. Trained on them, the "
             f"predictor answers {percent(chosen.accuracy)} of the test examples exactly."
         )
     bare, over, control = by_role["bare"], chosen.over_bare, chosen.over_control

@@ -50,7 +50,7 @@ class Findings:
             self.experiment.note_time()
         seconds = float(read_json(self.folder / ELAPSED))
         return Result(
-            answer=answer.sentence(rows, choice, len(self.experiment.methods)) + self.undertrained(),
+            answer=answer.sentence(rows, choice, len(self.experiment.methods), self.failed()) + self.undertrained(),
             data=_as_utf_8(name),
             command=_as_utf_8(command),
             metric="exact match",
@@ -153,14 +153,19 @@ class Findings:
             )
         return sorted(rows, key=lambda row: (bool(row.dropped), -row.score))
 
+    def failed(self) -> str:
+        """The system that was chosen, if its methods made nothing of all training examples; empty if they did."""
+        return "" if self.choice == self.experiment.choice else str(self.experiment.choice)
+
     def chosen(self) -> Choice:
         """The choice, and why."""
         score = self.experiment.score(self.choice)
         runs = f"mean accuracy on the validation parts over {_rounds(self.plan.rounds)}"
         if self.choice.methods:
             why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}"
-        elif (best := self.experiment.choice) != self.choice:
-            why = f"{best} has the best {runs}, {self.experiment.score(best):.1%}, but made nothing of all examples"
+        elif failed := self.failed():
+            best = self.experiment.score(self.experiment.choice)
+            why = f"{failed} has the best {runs}, {best:.1%}, but made nothing of all examples"
         else:
             why = f"no system has a better {runs} than the control and, by a standard error, the bare data, {score:.1%}"
         return Choice(

@@ -106,6 +106,8 @@ def test_roles_and_the_sentence():
     nothing = measured(found[:2], {BARE_SYSTEM: 0, CONTROL: 2400}, BARE_SYSTEM, CONTROL)
     said = sentence(nothing, Choice(system="bare", methods=[], examples=0, why=""), 4)
     assert said.startswith("None of 4 methods helps")
+    said = sentence(nothing, Choice(system="bare", methods=[], examples=0, why=""), 4, "geca x1")
+    assert said.startswith("geca x1 helps on validation data, but made nothing of all training examples: leave ")
     said = sentence(nothing, Choice(system="bare", methods=[], examples=0, why=""), 1)
     assert said.startswith("The one method that was tried does not help on validation data: leave")
 

@@ -216,6 +216,7 @@ def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data
     findings = Findings(found, divide(data()), [], tested)
     assert findings.choice == BARE_SYSTEM
     assert findings.chosen().why.startswith("geca x1 has the best mean accuracy") and findings.plan.rounds > 1
+    assert findings.failed() == "geca x1"
 
 
 def test_a_remark_on_all_examples_counts_none(tmp_path, monkeypatch):
