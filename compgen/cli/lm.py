@@ -123,7 +123,7 @@ def perplexity(
     model: Annotated[Path, argument("MODEL", "A KenLM model, a mixture (.json) or a recurrent model (.pt).")],
     texts: TextArgument,
     sentences: Path | None = option(
-        None, "Write the number of tokens and the loss of each sentence here, as TSV.", metavar="OUT"
+        None, "Write the tokens, the unknown ones and the loss of each sentence here, as TSV.", metavar="OUT"
     ),
     tokens: Path | None = option(
         None, "Write the score of each token here, as Parquet, or as TSV if OUT ends in .tsv.", metavar="OUT"

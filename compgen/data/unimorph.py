@@ -68,7 +68,7 @@ def _words(content: bytes, name: str) -> Iterator[tuple[int, Word]]:
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of words that are not blank, with their numbers, from 1."""
-    return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+    return ((number, line) for number, line in enumerate(re.split(r"\r?\n|\r", text), start=1) if line.strip())
 
 
 def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:

@@ -189,7 +189,7 @@ def best_of(models: Sequence[Path], scores: Scores, weights: Sequence[float], te
         UserError: there are not two models.
     """
     if len(models) != 2:
-        raise UserError(f"a grid of weights is for two models, found {len(models)}")
+        raise UserError(f"a grid of weights is for two models, found {len(models)}: leave it out")
     _largest(scores, text)
     mixtures = [Mixture(tuple(models), np.array([[1 - weight, weight]])) for weight in weights]
     sums = [float(mixture.log_probs(scores).sum()) for mixture in mixtures]

@@ -155,9 +155,9 @@ def check_examples(
                 f"{what}found sentences, expected pairs: a predictor learns targets from sources; for language models "
                 "see `cgen lm train` and `cgen train recombine --config rnnlm_small`"
             )
-    if augmented is None and fresh is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
+    if not augmented and fresh is None and "p_aug" in config.model_fields_set and config.p_aug is not None:
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
-    if augmented is None and config.held_out_augmented:
+    if not augmented and config.held_out_augmented:
         raise DataError("held_out_augmented holds out augmented examples, but no augmented data was given")
 
 

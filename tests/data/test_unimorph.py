@@ -124,6 +124,7 @@ def test_tags_can_be_told_from_letters(lemma, form, tags):
         ("hablar\thabló\t\tV;PST", r"line 2: found 4 columns, .*; column 3 is empty: delete it$"),
         ("hablar\t\tV", "line 2: found"),
         ("hablar\thabló\t;", "line 2: found"),
+        ("ha\x85blar\thabló\tV\nb\tc", r"line 3: found 'b\\tc'"),  # which ends no line, as in files of pairs
     ],
 )
 def test_a_line_with_other_columns_is_named(tmp_path, line, message):

@@ -280,8 +280,9 @@ def test_too_little_data_is_refused(tmp_path):
     with pytest.raises(DataError, match="found 1 example, expected 3 or more"):
         train_generator(Dataset.from_pairs([(["a"], ["b"])]), generator_config(), tmp_path / "g.pt")
     config = load_config(Seq2SeqConfig, "seq2seq_small", ["p_aug=0.1"])
-    with pytest.raises(DataError, match=r"p_aug says .* but no augmented data was given"):
-        train_predictor(toy(), config, tmp_path / "p.pt")
+    for augmented in (None, Dataset.from_pairs([])):
+        with pytest.raises(DataError, match=r"p_aug says .* but no augmented data was given"):
+            train_predictor(toy(), config, tmp_path / "p.pt", augmented=augmented)
     config = load_config(Seq2SeqConfig, "seq2seq_small", ["held_out_augmented=0.1"])
     with pytest.raises(DataError, match=r"held_out_augmented .* but no augmented data was given"):
         train_predictor(toy(), config, tmp_path / "p.pt")
