@@ -13,7 +13,7 @@ from pydantic import Field
 from compgen.augmenters.base import MOST, PAIRS, SENTENCES, Augmenter, Options, Shown
 from compgen.data.examples import TOKENS, Dataset
 from compgen.data.random import Purpose, Stream, stream
-from compgen.data.vocabulary import SPECIALS
+from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import ExhaustedError, UserError
 from compgen.progress import Watch
 
@@ -58,6 +58,8 @@ class Concat(Augmenter[ConcatOptions]):
             raise UserError(f"separator {separator}: models and vocabularies give it a meaning of their own")
         if separator and separator.split() != [separator]:
             raise UserError(f"separator {separator!r}: expected one token, without spaces")
+        if why := why_not_data(separator):
+            raise UserError(f"separator {separator!r}: expected a token of data: it {why}")
         rows = dataset.frame.select("source", "target").with_row_index("row")
         self.examples = rows.unique(["source", "target"], keep="first", maintain_order=True).sort("source", "target")
 

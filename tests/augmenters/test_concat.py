@@ -57,6 +57,9 @@ def test_what_cannot_be_is_said():
         Concat(separator="</s>").fit(DATA)
     with pytest.raises(UserError, match="separator 'and then': expected one token"):
         Concat(separator="and then").fit(DATA)
+    for separator in ("\x01", "\udc80"):  # files could not hold it, or could not be read again
+        with pytest.raises(UserError, match="has a control character, or half of a surrogate pair"):
+            Concat(separator=separator).fit(DATA)
     with pytest.raises(UserError, match="fit"):
         Concat().sample(1)
     with pytest.raises(DataError, match="expected a source and a target in all"):
