@@ -64,6 +64,8 @@ def templates_of(
     column = usual(candidates) if templates is None else templates
     if len(column) != size:
         raise UserError(f"{size:,} candidates have {len(column):,} templates")
+    if missing := column.null_count():
+        raise UserError(f"{missing:,} of {size:,} candidates have no template: expected one of each")
     return column
 
 
@@ -108,7 +110,7 @@ def templates_by(candidates: Dataset, kind: str) -> pl.Series:
     Raises:
         UserError: there is no such kind, or a candidate has no template.
     """
-    if kind in KINDS:
+    if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind](candidates)
     if kind != "template":
         raise UserError(f"no template {kind!r:.40}: expected one of {', '.join(KINDS)}, template")

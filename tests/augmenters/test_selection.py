@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compgen.augmenters.selection import STRATEGIES, select
+from compgen.augmenters.selection import STRATEGIES, select, templates_by
 from compgen.data.examples import Dataset
 from compgen.data.templates import tags
 from compgen.errors import DataError, UserError
@@ -100,6 +100,10 @@ def test_any_column_may_be_the_template():
     assert len(select(plain, 10, "umt")) == 10  # by shape, as there are no tags
     with pytest.raises(UserError, match="100 candidates have 3 templates"):
         select(plain, 10, "umt", templates=kinds[:3])
+    with pytest.raises(UserError, match="5 of 100 candidates have no template"):
+        select(plain, 10, "umt", templates=kinds.replace({"rare": None}))
+    with pytest.raises(UserError, match=r"no template \['tags'\]: expected one of"):
+        templates_by(plain, ["tags"])
 
 
 def test_what_cannot_be():
