@@ -689,7 +689,7 @@ def test_a_name_that_no_file_can_have_is_an_error_before_any_work(tmp_path, monk
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("method", [None, 3, compgen.Geca])
+@pytest.mark.parametrize("method", [None, 3, compgen.Geca, ["geca"]])
 def test_a_method_that_is_no_name_is_told_like_a_misspelt_one(method):
     data = compgen.Dataset.from_pairs([(["a"], ["b"])])
     with pytest.raises(compgen.UserError, match=r"no method .*: expected one of recombine, geca"):

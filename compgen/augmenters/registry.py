@@ -45,7 +45,7 @@ def find(name: str) -> type[Augmenter[Any]]:
     Raises:
         UserError: there is no method of that name, or what another package offers by it is none.
     """
-    if name in BUILT_IN:
+    if isinstance(name, str) and name in BUILT_IN:
         module, _, attribute = BUILT_IN[name][0].partition(":")
         found: type[Augmenter[Any]] = getattr(import_module(module), attribute)
         return found
