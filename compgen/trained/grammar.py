@@ -116,7 +116,10 @@ class GrammarArchitecture(Architecture):
             raise BundleError(f"{bundle.path}: {error}") from error
 
     def runners(self, bundle: Bundle, runtime: Runtime) -> tuple[Runners, list[str]]:
-        del runtime  # numpy alone
+        if runtime.provider not in ("auto", "cpu"):
+            raise UserError(
+                f"{bundle.path}: a grammar runs on the CPU, found provider {runtime.provider!r}: leave it out"
+            )
         in_cpp, missing = native_runners(bundle, {"C++": {}})
         return {"numpy": lambda: self._by_numpy(bundle)} | in_cpp, missing
 

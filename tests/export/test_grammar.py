@@ -15,6 +15,7 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
 from compgen.errors import BundleError, UserError
 from compgen.runtime.bundle import Bundle
+from compgen.trained.verification import verify_bundle
 from tests.cli.shell import compgen
 
 VERBS = ("walk", "run", "look", "jump")
@@ -132,6 +133,10 @@ def test_no_runtime(checkpoint, bundle):
             Generator.load(checkpoint, runtime)
     with pytest.raises(BundleError, match="leave out int8"):
         export_bundle(checkpoint, bundle.parent / "other", int8=True)
+    for provider in ("cuda", "gpu"):
+        with pytest.raises(UserError, match=f"a grammar runs on the CPU, found provider '{provider}'"):
+            verify_bundle(bundle, provider)
+    assert verify_bundle(bundle, "cpu")[0][0].passed
 
 
 def test_altered_rules_are_refused(bundle, tmp_path):
