@@ -118,7 +118,7 @@ def _further(frame: pl.DataFrame, name: str) -> tuple[pl.Series, list[Finding]]:
             kept.append(for_json(column, name))
         except DataError:
             lost.append(f"{column.name!r} ({column.dtype})")
-    texts = pl.DataFrame(kept).write_ndjson().splitlines() if kept else [None] * frame.height
+    texts = pl.DataFrame(kept).write_ndjson().removesuffix("\n").split("\n") if kept else [None] * frame.height
     what = f"columns that no text holds: {', '.join(lost)}"
     findings = [Finding("note", what, [], "--fix leaves them out")] if lost else []
     return pl.Series("rest", texts, dtype=pl.String), findings

@@ -157,3 +157,10 @@ def test_columns_that_no_text_holds_are_named(tmp_path):
     write_dataset(data, tmp_path / "x.parquet")
     (said,) = read_table(str(tmp_path / "x.parquet"), Columns()).findings
     assert said.what == "columns that no text holds: 'more' (Struct({'x': Int64}))"
+
+
+def test_line_ends_of_unicode_in_a_further_column_end_no_row(tmp_path):
+    frame = Dataset.from_pairs([(["a"], ["b"]), (["c"], ["d"])]).frame
+    kept = Dataset(frame.with_columns(note=pl.Series(["one\u2028two\x85three", "four"])))
+    write_dataset(kept, tmp_path / "x.parquet")
+    assert mend(read_table(str(tmp_path / "x.parquet"), Columns())).dataset == kept
