@@ -164,3 +164,11 @@ def test_line_ends_of_unicode_in_a_further_column_end_no_row(tmp_path):
     kept = Dataset(frame.with_columns(note=pl.Series(["one\u2028two\x85three", "four"])))
     write_dataset(kept, tmp_path / "x.parquet")
     assert mend(read_table(str(tmp_path / "x.parquet"), Columns())).dataset == kept
+
+
+def test_a_word_that_ends_in_out_is_no_sign_of_the_target(tmp_path):
+    line = "IN: press LOGOUT: now OUT: PRESS\n"
+    found = mended(tmp_path / "x.scan", f"{line}IN:walk OUT:WALK\n")
+    assert found.dataset.pairs() == [(["press", "LOGOUT:", "now"], ["PRESS"]), (["walk"], ["WALK"])]
+    (tmp_path / "x.scan").write_text(line, encoding="utf-8")
+    assert read_dataset(tmp_path / "x.scan").pairs() == found.dataset.pairs()[:1]
