@@ -61,7 +61,8 @@ def for_json(column: pl.Series, name: str) -> pl.Series:
     kind = leaves.dtype
     if kind in (pl.Boolean, pl.String, pl.Null) or (kind.is_numeric() and _exact(leaves)):
         return column
-    if not (kind.is_numeric() or kind.is_temporal() or kind in (pl.Categorical, pl.Enum)):
+    spelled = kind.is_numeric() or kind.is_temporal() or kind in (pl.Categorical, pl.Enum)
+    if not spelled or kind == pl.Duration:  # which Polars spells in no text
         raise DataError(
             f"{name}: jsonl holds numbers, strings, true, false, and lists of these: found the column "
             f"{column.name!r} of type {column.dtype}; write parquet instead"
