@@ -160,8 +160,21 @@ def write(dataset: Dataset, name: str) -> bytes:
         if (read := tags_of(bundle)) != (*tags,):
             wrong = f"{bundle!r:.80}, which would be read as {len(read)} tags, not {len(tags)}: write jsonl"
             raise DataError(f"{name}: unimorph joins tags by semicolons: example {number:,}: found {wrong}")
-        lines.append("\t".join([joined(lemma), joined(target), bundle]) + "\n")
+        line = "\t".join([joined(lemma), joined(target), bundle])
+        if not _is_read_as(line, source, target):
+            wrong = f"{' '.join(source)!r:.80} and {' '.join(target)!r:.80}, which would be read otherwise: write jsonl"
+            held = "unimorph holds words in NFC, without a space at an end"
+            raise DataError(f"{name}: {held}: example {number:,}: found {wrong}")
+        lines.append(f"{line}\n")
     return "".join(lines).encode()
+
+
+def _is_read_as(line: str, source: list[str], target: list[str]) -> bool:
+    """Whether the example that a line is read as is this one."""
+    try:
+        return example(line) == (source, target)
+    except DataError:
+        return False
 
 
 def looks_like_words(lines: pl.Series) -> bool:

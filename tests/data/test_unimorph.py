@@ -301,6 +301,13 @@ def test_splits_with_names_of_their_own_stand_beside_train(tmp_path, lines, spli
         ((["g", "o", "V"], []), "an empty form of 'go'"),
         ((["g", "o", "A|B"], ["w"]), r"example 1: found 'A\|B', which would be read as 2 tags, not 1: write jsonl"),
         ((["g", "o", "V"], ["went"]), "found 'went' in a lemma or form, expected tokens of one letter"),
+        (
+            (["␣", "g", "o", "V"], ["g"]),
+            "example 1: found '␣ g o V' and 'g', which would be read otherwise: write jsonl",
+        ),
+        ((["g", "o", "V"], ["g", "␣"]), "found 'g o V' and 'g ␣', which would be read otherwise"),
+        ((["g", "o", "V"], ["e", "\u0301"]), "which would be read otherwise"),
+        ((["g", "\t", "o", "V"], ["g"]), "which would be read otherwise"),
     ],
 )
 def test_what_is_no_word_cannot_be_written_as_one(tmp_path, pair, message):
