@@ -63,9 +63,13 @@ class Columns(BaseModel):
             warnings.warn(f"{place}: read the {names} as {' and '.join(self.sides)}", Remark, stacklevel=2)
         if part := unread_split(found):
             warnings.warn(f"{place}: {part}", Remark, stacklevel=2)
-        return {
-            name: chosen.get(name, f"{name}_column" if name in USUAL and name not in chosen else name) for name in found
-        }
+        kept = {name: f"{name}_column" for name in USUAL if name in found and name not in chosen}
+        for name, other in kept.items():
+            if other in found and other not in chosen:
+                raise DataError(
+                    f"{place}: {name!r} would be kept as {other!r}, of which there is one: rename one of them"
+                )
+        return {name: chosen.get(name, kept.get(name, name)) for name in found}
 
     def names(self, fields: Sequence[str]) -> bool:
         """Whether the fields of a first line are names of columns, as far as one can tell."""

@@ -94,6 +94,15 @@ def test_parquet_is_read_by_the_names_of_its_columns(tmp_path):
     assert dataset.frame["source_column"].to_list() == ["web", "book"]
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl"])
+def test_no_column_is_lost_to_the_name_that_another_is_kept_under(tmp_path, name):
+    frame = pl.DataFrame({"source": ["a"], "target": ["b"], "sql": ["c"], "target_column": ["d"]})
+    frame.write_parquet(tmp_path / name) if name == "x.parquet" else frame.write_ndjson(tmp_path / name)
+    assert read_dataset(tmp_path / name).frame["target_column"].to_list() == ["d"]
+    with pytest.raises(DataError, match="'target' would be kept as 'target_column', of which there is one: rename one"):
+        read_dataset(tmp_path / name, columns=Columns(target="sql"))
+
+
 def test_a_later_record_cannot_take_the_place_of_a_chosen_column(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"q": "a", "target": "b"}\n{"source": "web", "q": "c", "target": "d"}\n')
     dataset = read_dataset(tmp_path / "x.jsonl", columns=Columns(source="q"))
