@@ -190,12 +190,13 @@ def cogs(
     Example: cgen data cogs predicted.tsv --to lf --keep -o logical.tsv
     """
     from compgen.data.cogs_forms import converted
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(out, format, data)
     name = "standard input" if data == "-" else data
     dataset, kept = converted(load_split(data, split, answers=True), to, name, keep)
     write_dataset(dataset, out, format)
+    remark_left_out(dataset, out, format)
     say(f"{len(dataset) - kept:,} targets converted, {kept:,} left as they were")
 
 

@@ -124,7 +124,7 @@ def unmask(
         cgen data unmask predicted.jsonl --masked asked.jsonl -o answers.tsv
     """
     from compgen.data.catalog import load
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.data.placeholders import NAMES, predictions, unmasked
 
     check_input_once(predicted, masked)
@@ -135,6 +135,7 @@ def unmask(
         raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
     dataset, left = unmasked(answers, asked)
     write_dataset(dataset, out, format)
+    remark_left_out(dataset, out, format)
     say(
         f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name were left as they are" if left else "")
     )

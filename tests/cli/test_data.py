@@ -292,7 +292,7 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path, monkeypatch):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("command", [["write"], ["split", "length"]])
+@pytest.mark.parametrize("command", [["write"], ["split", "length"], ["cogs", "--to", "lf", "--keep"]])
 def test_further_columns_are_kept_or_said_to_be_left_out(tmp_path, command):
     rows = [{"source": f"a {n}", "target": "b", "id": str(n)} for n in range(6)]
     (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

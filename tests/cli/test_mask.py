@@ -110,3 +110,10 @@ def test_no_share_of_examples_is_refused(most):
     done = run("mask", "pairs.tsv", "--most", most, "-o", "masked.jsonl")
     assert isinstance(done.exception, UserError)
     assert str(done.exception) == f"--most {float(most)}: expected a number greater than 0"
+
+
+def test_ranks_that_a_format_does_not_hold_are_said_to_be_left_out(folder):
+    row = '{"source": "a", "target": "b", "rank": 1, "names": "{}"}\n'
+    (folder / "ranked.jsonl").write_text(row)
+    with pytest.warns(Remark, match=r"z\.tsv: left out, as tsv has no place for it: rank; \.jsonl keeps it"):
+        assert run("unmask", "ranked.jsonl", "--masked", "ranked.jsonl", "-o", "z.tsv").exit_code == 0
