@@ -33,7 +33,7 @@ from compgen.data import records, unimorph
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
-from compgen.data.named import USUALLY, Columns, looks_like_names
+from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names
 from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
@@ -302,7 +302,7 @@ def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
     if words := columns.words(frame.columns):
         rows = enumerate(zip(*(frame[column].to_list() for column in words), strict=True), start=1)
         sides = pl.DataFrame([records.word(name, *row) for row in rows], schema={"source": TOKENS, "target": TOKENS})
-        frame = frame.drop({*words}).with_columns(sides)
+        frame = sides.with_columns(column.alias(beside_words(column.name)) for column in frame.drop({*words}))
     else:
         frame = frame.rename(columns.renaming(frame.columns, name))
     if "target" not in columns.sides:

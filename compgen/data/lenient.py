@@ -18,7 +18,18 @@ from compgen.data.content import name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.fields import READERS, Fields, lines_in
 from compgen.data.formats import format_of, guess
-from compgen.data.named import ALONE, BESIDE, PARTS, TAGS, USUAL, Columns, looks_like_names, plain, unread_split
+from compgen.data.named import (
+    ALONE,
+    BESIDE,
+    PARTS,
+    TAGS,
+    USUAL,
+    Columns,
+    beside_words,
+    looks_like_names,
+    plain,
+    unread_split,
+)
 from compgen.data.records import separator
 from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
@@ -205,7 +216,7 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
         return _by_names(empty, names, rows, columns, name)
     places = [names.index(column) for column in words]
     frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places]))
-    beside = {name: at for at, name in enumerate(names) if at not in places}
+    beside = {beside_words(name): at for at, name in enumerate(names) if at not in places}
     split = beside.pop("split", None)
     if split is not None:
         splits = {number: str(fields[split] or "").strip() or TRAIN for number, fields in rows}

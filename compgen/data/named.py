@@ -139,6 +139,11 @@ def words_columns(found: Sequence[str]) -> tuple[str, str, str] | None:
     return (names["lemma"], names["form"], tags) if tags and {"lemma", "form"} <= set(names) else None
 
 
+def beside_words(name: str) -> str:
+    """Return what a column beside those of words is called in a dataset, where `source` and `target` are the words."""
+    return f"{name}_column" if name in USUAL else name
+
+
 def unnamed_forms(found: Sequence[str]) -> tuple[str, str] | None:
     """Return the names of tags and of what may be forms, if there are lemmas, tags, and one more column, not `form`."""
     names = {plain(name): name for name in found}

@@ -16,7 +16,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns
+from compgen.data.named import USUALLY, Columns, beside_words
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
@@ -257,7 +257,7 @@ def _renaming(
     if words := columns.words(keys):
         return (
             lambda number, record: (
-                {key: value for key, value in record.items() if key not in words}
+                {beside_words(key): value for key, value in record.items() if key not in words}
                 | word(name, number, [record.get(column) for column in words])
             ),
             {},

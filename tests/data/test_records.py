@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.lenient import read_table
+from compgen.data.mending import mend
 from compgen.data.named import Columns
 from compgen.data.records import separator
 from compgen.data.vocabulary import why_not_data
@@ -101,6 +103,17 @@ def test_no_column_is_lost_to_the_name_that_another_is_kept_under(tmp_path, name
     assert read_dataset(tmp_path / name).frame["target_column"].to_list() == ["d"]
     with pytest.raises(DataError, match="'target' would be kept as 'target_column', of which there is one: rename one"):
         read_dataset(tmp_path / name, columns=Columns(target="sql"))
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.parquet"])
+def test_a_table_of_words_keeps_a_column_that_is_called_as_a_side(tmp_path, name):
+    frame = pl.DataFrame({"lemma": ["go"], "form": ["went"], "tags": ["V;PST"], "source": ["wiki"]})
+    write = {"x.jsonl": frame.write_ndjson, "x.csv": frame.write_csv, "x.parquet": frame.write_parquet}[name]
+    write(tmp_path / name)
+    dataset = read_dataset(tmp_path / name)
+    assert dataset.pairs() == [(["g", "o", "V", "PST"], [*"went"])]
+    assert dataset.frame["source_column"].to_list() == ["wiki"]
+    assert mend(read_table(str(tmp_path / name), Columns())).dataset == dataset
 
 
 def test_a_later_record_cannot_take_the_place_of_a_chosen_column(tmp_path):
