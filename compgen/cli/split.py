@@ -247,7 +247,7 @@ class SplitOptions(BaseModel):
         left = len(dataset) - len(written)
         sizes = [f"{name} {count:,}" for name, count in sorted(written.splits.items())]
         say(", ".join(sizes) + (f"; in no part: {left:,}" if left else ""))
-        for remark in remarks(parts):
+        for remark in remarks(written):
             say(f"warning: {remark}")
         try:
             found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))

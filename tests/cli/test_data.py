@@ -435,6 +435,15 @@ def test_split_divides_and_says_how_far_the_parts_are_apart(tmp_path, command, s
     assert result.stdout == ""
 
 
+def test_leaks_are_counted_in_the_test_part_that_is_written(tmp_path):
+    (tmp_path / "x.tsv").write_text("".join(f"a{n // 2}\tb\n" for n in range(40)))
+    result = run("split", "random", tmp_path / "x.tsv", "--dev", 6, "-o", tmp_path / "y.tsv")
+    parts = read_dataset(tmp_path / "y.tsv")
+    train, tested = (parts.split(name).pairs() for name in ("train", "test"))
+    leaked = sum(pair in train for pair in tested)
+    assert f"warning: {leaked} of {len(tested)} test examples are in train, too" in result.stderr
+
+
 @pytest.mark.parametrize(("repeated", "said"), [(True, True), (False, False)])
 def test_split_warns_where_a_test_example_is_in_training(tmp_path, repeated, said):
     lines = [f"go {place}\tGO {place}\n" for place in "abcdef"]
