@@ -74,9 +74,9 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
         _print_json(data, found, dataset, everything, applies, said)
     else:
         given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
-        file = data if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
-        words = shlex.join([file, *given])
-        _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, piped=content is not None)
+        saved = None if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
+        words = shlex.join([saved or data, *given])
+        _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, saved)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
     elif wrong:
@@ -147,12 +147,12 @@ def _print(
     applies: dict[str, str | None],
     said: list[str],
     fix: Path | None,
-    piped: bool,
+    saved: str | None,
 ) -> None:
     """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
 
-    `words` are DATA and the options of its columns, as to be typed; if it is `piped`, DATA is a file to save it in.
-    What follows a mended table is said by `_fix`.
+    `words` are DATA and the options of its columns, as to be typed; what was piped is first to be `saved` as DATA. What
+    follows a mended table is said by `_fix`.
     """
     from compgen.data.checks import APART
 
@@ -170,7 +170,7 @@ def _print(
         show("", *said)
     glued = any(APART in one.advice for one in everything)
     if fix is None:
-        save = f"save the input as {shlex.split(words)[0]}, then " if piped else ""
+        save = f"save the input as {saved}, then " if saved else ""
         show(f"\nNext: {save}{_next(words, found, dataset, applies, glued)}")
 
 
