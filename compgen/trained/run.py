@@ -61,7 +61,7 @@ class Run:
         identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
         stopped = None
         self.generator.kept(self.count, **self.drawing, **self.running)  # errors before a run is dropped
-        with partial_file(out, identity | self.drawing, resume=resume) as partial, interruptible() as signals:
+        with interruptible() as signals, partial_file(out, identity | self.drawing, resume=resume) as partial:
             counts = partial.counts
             with self._progress(counts) as progress:
 
@@ -93,7 +93,7 @@ class Run:
         stopped: BaseException | None = None
         kept: list[Kept] = []
         checked = sample_writer(out, lambda path: self.check(path, counts, _why(stopped)))
-        with checked as write, interruptible() as signals, self._progress(counts) as progress:
+        with interruptible() as signals, checked as write, self._progress(counts) as progress:
 
             def watch(counts: Counts) -> None:
                 self._show(progress, counts, time.monotonic() - began)
