@@ -90,7 +90,8 @@ def elect(samples: Iterable[Kept], margin: int | None = None) -> list[Chosen]:
     rank by the margin, which is the draws for the winner less all those against it, then by votes, then by probability;
     those of a smaller margin than `margin` are left out. The paper has no such step; `docs/results.md` has figures.
 
-    Of draws that are alike in prototypes, too, whose probabilities differ by rounding alone, the first is taken.
+    Of draws that are alike in prototypes, too, the first is taken: their probabilities differ by rounding alone, unless
+    a grammar derived them in several ways or latent vectors differ.
     """
     found = list(samples)
     cast = Counter(source for _, source, _ in found)

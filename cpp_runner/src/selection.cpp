@@ -11,26 +11,33 @@ namespace {
 
 using Neighbours = std::set<std::pair<std::int32_t, std::int32_t>>;
 
-// Clear decisions first: by margin, then by votes, then by probability.
+// Clear decisions first: by margin, then by votes, then by probability. Of draws that are alike in prototypes, too, the
+// first stands for all.
 std::vector<Sample> elect(std::vector<Sample> samples, std::optional<std::int64_t> margin) {
   std::unordered_map<std::string, std::int64_t> cast, won;
-  std::vector<std::pair<std::string, std::string>> keys;
+  std::vector<std::pair<std::string, std::string>> keys;  // of the source, and of both sides
   for (const auto& one : samples) {
-    std::string source = key_of(one.source), target = key_of(one.target);
+    std::string source = key_of(one.source), both = source + key_of({SEP}) + key_of(one.target);
     ++cast[source];
-    ++won[source + key_of({SEP}) + target];
-    keys.emplace_back(std::move(source), std::move(target));
+    ++won[both];
+    keys.emplace_back(std::move(source), std::move(both));
   }
+  std::vector<Sample> first;
+  Keys known;
   for (std::size_t k = 0; k < samples.size(); ++k) {
-    const auto& [source, target] = keys[k];
-    samples[k].votes = std::pair(won[source + key_of({SEP}) + target], cast[source]);
+    const auto& [source, both] = keys[k];
+    const auto& chosen = samples[k].prototypes;  // as many in all samples
+    const std::string tuple(reinterpret_cast<const char*>(chosen.data()), chosen.size() * sizeof(chosen[0]));
+    if (!known.insert(both + tuple).second) continue;
+    samples[k].votes = std::pair(won[both], cast[source]);
+    first.push_back(std::move(samples[k]));
   }
-  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+  std::stable_sort(first.begin(), first.end(), [](const Sample& a, const Sample& b) {
     return std::pair(-a.votes->first, -a.log_prob) < std::pair(-b.votes->first, -b.log_prob);
   });
   std::vector<Sample> winners;
   Keys seen;
-  for (auto& one : samples) {
+  for (auto& one : first) {
     if (seen.insert(key_of(one.source)).second) winners.push_back(std::move(one));
   }
   const auto by = [](const Sample& one) { return 2 * one.votes->first - one.votes->second; };

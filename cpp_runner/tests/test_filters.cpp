@@ -17,8 +17,9 @@ Draw drawn(Tokens tokens, bool finished = true) {
   return draw;
 }
 
-Sample one(std::int64_t index, Tokens source, Tokens target, double log_prob) {
-  return {index, std::move(source), std::move(target), log_prob, {}, std::nullopt};
+Sample one(std::int64_t index, Tokens source, Tokens target, double log_prob,
+           std::vector<std::int64_t> prototypes = {}) {
+  return {index, std::move(source), std::move(target), log_prob, std::move(prototypes), std::nullopt};
 }
 
 }  // namespace
@@ -50,17 +51,18 @@ TEST_CASE("novelty is of both sides, the source or the pair") {
 
 TEST_CASE("a vote keeps the target drawn most often, clear decisions first") {
   const Training training(Pool(small_pool().bytes(), 2, 10));
-  const std::vector<Sample> samples = {one(0, {7}, {9}, -3), one(1, {7}, {9}, -1), one(2, {7}, {5}, -0.5),
-                                       one(3, {8}, {9}, -2), one(4, {8}, {9}, -2),  one(5, {5}, {9}, -4)};
+  const std::vector<Sample> samples = {one(0, {7}, {9}, -3, {0}),   one(1, {7}, {9}, -1, {1}),
+                                       one(2, {7}, {5}, -0.5, {0}), one(3, {8}, {9}, -2, {0}),
+                                       one(4, {8}, {9}, -1, {0}),   one(5, {5}, {9}, -4, {0})};
   Choice choice;
   choice.vote = true;
   FilterOptions novel;
   novel.novel = true;
   const auto chosen = choice.of(samples, novel, training);
   REQUIRE(chosen.size() == 2);  // the source {5} is known
-  CHECK(chosen[0].index == 3);
+  CHECK(chosen[0].index == 3);  // the first of two draws with the same prototypes
   CHECK(*chosen[0].votes == std::pair<std::int64_t, std::int64_t>(2, 2));
-  CHECK(chosen[1].index == 1);  // the likelier of two draws of the winner
+  CHECK(chosen[1].index == 1);  // the likelier of two draws of the winner, with others
   choice.margin = 2;
   CHECK(choice.of(samples, novel, training).size() == 1);
 }

@@ -210,6 +210,18 @@ def test_files_are_those_of_python(tmp_path, exported, words):
     assert ours == theirs
 
 
+def test_a_vote_takes_the_first_of_several_derivations_in_both(tmp_path):
+    text = "NT_1 c NT_2 ### NT_1 NT_2\na ### A\nb ### B"  # a c b c a is derived in two ways
+    rng = np.random.default_rng(0)
+    scores = {"slots": rng.normal(size=(3, 2)), "rules": rng.normal(size=(2, 3))}
+    settings = {"temperature": [1.0, 1.0], "least": 0, "most": 4, "longest": 40, "bias": 0.0, "biased": 1}
+    settings |= {"unit_limit": 1, "copying": False}
+    assemble(GrammarFile.of(TrainedGrammar.of(text, "", scores, settings), DATA, {"data": "made up"}), tmp_path)
+    words = ("sample", tmp_path, "--draws", 600, "--vote")
+    ours, theirs = (compgen(*words, *more) for more in ((), ("--runtime", "native")))
+    assert ours.stdout == theirs.stdout != ""
+
+
 def test_golden_draws_are_made_again(exported):
     done = compgen("verify", exported, "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
