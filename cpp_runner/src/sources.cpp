@@ -74,13 +74,15 @@ std::string first_of(const std::string& text) {
   return "";
 }
 
-// Throws UserError for data whose lines would be taken for words: by its name, or of a pipe by its first line.
+// Throws UserError for data whose lines would be taken for words: by its name, or by its first line.
 void require_lines(const std::string& input, const std::string& text) {
   const bool piped = is_piped(input);
-  const std::string suffix = piped ? "" : suffix_of(input);
-  const bool records = piped && first_of(text).compare(0, 2, "{\"") == 0;
-  if (!records && std::find(RECORDS.begin(), RECORDS.end(), suffix) == RECORDS.end()) return;
-  throw UserError(named(input) + ": found " + (records ? "JSON lines" : suffix) +
+  const std::string suffix = piped ? "" : suffix_of(input), first = first_of(text);
+  const bool records = piped && first.compare(0, 2, "{\"") == 0;
+  const bool commands = !has_columns(input, text) && first.compare(0, 3, "IN:") == 0;
+  const bool known = std::find(RECORDS.begin(), RECORDS.end(), suffix) != RECORDS.end();
+  if (!records && !commands && !known) return;
+  throw UserError(named(input) + ": found " + (records ? "JSON lines" : known ? suffix : "lines of SCAN") +
                   ", expected lines of source tokens, or .tsv: `cgen predict` reads it");
 }
 

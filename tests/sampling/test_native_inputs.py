@@ -88,6 +88,15 @@ def test_data_that_the_runner_would_take_for_words_are_refused(tmp_path, name):
         assert done.returncode == 2 and done.stderr.decode() == says and not done.stdout
 
 
+@pytest.mark.parametrize(("name", "refused"), [("in.txt", True), ("-", True), ("in.tsv", False)])
+def test_lines_of_scan_are_refused_where_python_reads_their_sources(tmp_path, name, refused):
+    line = b"\n IN: a b OUT: A\n"
+    (tmp_path / name).write_bytes(line)
+    for kind in KINDS:
+        done = run(kind, name, input=line, cwd=tmp_path)
+        assert (b": found lines of SCAN, expected lines of source tokens" in done.stderr) is refused
+
+
 def test_a_folder_that_cannot_be_made_is_told_with_the_systems_reason(tmp_path):
     data = tmp_path / "in.txt"
     data.write_text("a b\n")
