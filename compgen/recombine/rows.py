@@ -32,7 +32,7 @@ class NeighborhoodExamples:
         sources = {token for sequence in sequences for token in sequence[: sequence.index(SEP_ID)]}
         targets = {token for sequence in sequences for token in sequence[sequence.index(SEP_ID) + 1 :]}
         # Types of both sides are never permuted.
-        self.sides = [np.array(sorted(sources - targets)), np.array(sorted(targets - sources))]
+        self.sides = [np.array(sorted(own), dtype=np.int64) for own in (sources - targets, targets - sources)]
         self.held = incidence(sequences, int(self.targets.max()) + 1) > 0 if swap.used else None  # (N, V)
         self.names = [] if self.held is None else interchangeable(sequences, self.held, *self.sides)
 

@@ -77,6 +77,15 @@ def test_all_further_prototypes_of_a_row_are_renamed_alike():
     assert (memories[:, 1] == memories[:, 2]).all()
 
 
+@pytest.mark.parametrize("example", [[5, 6, 3, 6, 5], [5, 6, 3]])
+def test_where_a_side_has_no_types_of_its_own_none_are_permuted(example):
+    # Targets of the words of their sources, and sentences, which have no targets.
+    sequences = [example, [5, *example], [6, *example]]
+    examples = NeighborhoodExamples(sequences, np.array([[0, 1, 2]]), 1, 0, SwapConfig(rows=1.0, seconds=(0.0, 1.0)))
+    (sequence,), (memories,) = examples.collate(np.array([0]))
+    assert sequence.tolist() == [1, *example, 2] and memories[1].tolist() == [6, *example, 2]
+
+
 def test_swaps_are_a_function_of_the_rows_so_that_training_can_resume():
     swap = SwapConfig(rows=0.5, seconds=(0.5, 0.5))
     first, again = (NeighborhoodExamples(SEQUENCES, ROWS, 8, 3, swap) for _ in range(2))
