@@ -1,11 +1,18 @@
 """Errors that a user can correct. The command line prints the message and exits with code 2."""
 
 import operator
+import re
 import signal
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but TAB and line feed
 
 
 class UserError(Exception):
     """The user's input cannot be used; the message says what was found, where, and what was expected."""
+
+    def __str__(self) -> str:
+        """Return the message. Control characters, which steer a terminal, are spaces: it may quote a stranger's file."""
+        return _CONTROL.sub(" ", super().__str__())
 
 
 def whole(number: object) -> int | None:
