@@ -133,8 +133,9 @@ def carve(train: Dataset, number: int) -> Dataset:
       distinct tokens. Inflected words, and data without such a token, have no such part.
     - `random`: drawn from what is left.
 
-    The first two leave every token in training. At most MOST of what is held out make a part; the rest is in no split
-    but `unused`. Repeated examples are left out first, so that no validation example is trained on.
+    The first two leave every token in training, and `random` leaves the one example that `once` keeps there. At most
+    MOST of what is held out make a part; the rest is in no split but `unused`. Repeated examples are left out first, so
+    that no validation example is trained on.
 
     Raises:
         DataError: there are too few examples.
@@ -165,10 +166,9 @@ class Carving:
         """Carve all parts."""
         words = inflected(self.dataset)
         self.hold_combinations(words)
-        if not words:
-            self.hold_word()
-        free = np.flatnonzero(self.part == TRAIN)
-        self.hold(self.random(0).permutation(free)[: self.size], RANDOM)
+        kept = None if words else self.hold_word()
+        drawn = self.random(0).permutation(np.flatnonzero(self.part == TRAIN))
+        self.hold(drawn[drawn != kept][: self.size], RANDOM)  # without the example kept, `once` could not be answered
         frame = self.dataset.frame.with_columns(pl.Series("split", self.part.tolist(), dtype=pl.String))
         return Dataset(frame)
 
@@ -183,10 +183,10 @@ class Carving:
                 self.hold(np.array(more, dtype=np.int64), COMBINATIONS)
         self.thin(COMBINATIONS)
 
-    def hold_word(self) -> None:
+    def hold_word(self) -> int | None:
         """Hold out all examples but one with some source token, if one has a target token of its own.
 
-        The one that stays has the fewest distinct tokens.
+        Return the row of the one that stays, which has the fewest distinct tokens.
         """
         order = self.random(2)
         with_token = defaultdict[tuple[int, str], list[int]](list)
@@ -198,12 +198,13 @@ class Carving:
         sources = sorted(token for token, rows in with_token.items() if not token[0] and FEWEST < len(rows) <= most)
         for at in order.permutation(len(sources)):
             rows = with_token[sources[at]]
-            distinct = [len(self.tokens[row]) for row in rows]
-            others = [row for place, row in enumerate(rows) if place != int(np.argmin(distinct))]
+            kept = min(rows, key=lambda row: len(self.tokens[row]))
+            others = [row for row in rows if row != kept]
             if self.has_own(rows, with_token) and self.stays(others):
                 self.hold(np.array(others, dtype=np.int64), ONCE)
                 self.thin(ONCE)
-                return
+                return kept
+        return None
 
     def has_own(self, rows: list[int], with_token: Mapping[tuple[int, str], list[int]]) -> bool:
         """Whether a target token stands in nearly the same examples: their Dice coefficient is OWN or more."""

@@ -1,6 +1,7 @@
 """Test and validation parts of a comparison."""
 
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,7 @@ from compgen.comparison.parts import (
 from compgen.data.catalog import load
 from compgen.data.compounds import Ngrams
 from compgen.data.examples import TRAIN, Dataset
+from compgen.data.formats import read_dataset
 from compgen.errors import DataError
 
 VERBS, PLACES, TIMES = ("walk", "run", "look", "jump", "swim"), ("left", "right", "up", "down"), ("once", "twice")
@@ -67,6 +69,19 @@ def test_a_carving_holds_out_what_training_then_lacks(number):
     sizes = [carved.splits[part] for part in (RANDOM, COMBINATIONS, ONCE)]
     assert min(sizes) >= FEWEST and max(sizes) == round(0.1 * len(data.unique()))  # the rest is in none of them
     assert not any(word in source for source, _ in carved.split(RANDOM).pairs())
+
+
+def test_the_one_example_of_a_word_stays_in_training():
+    data = divide(read_dataset(Path(__file__).parents[2] / "docs/examples/questions.tsv")).train
+    held = 0
+    for number in range(20):
+        carved = carve(data, number)
+        once = carved.frame.filter(pl.col("split") == ONCE)["source"].to_list()
+        if once:
+            trained = carved.split(TRAIN).frame["source"].to_list()
+            assert 1 in [sum(word in source for source in trained) for word in set.intersection(*map(set, once))]
+            held += 1
+    assert held > 5
 
 
 def test_of_the_examples_with_a_word_the_shortest_is_kept():
