@@ -11,7 +11,7 @@ class UserError(Exception):
     """The user's input cannot be used; the message says what was found, where, and what was expected."""
 
     def __str__(self) -> str:
-        """Return the message. Control characters, which steer a terminal, are spaces: it may quote a stranger's file."""
+        """Return the message; control characters, which steer a terminal, are spaces: it may quote anybody's file."""
         return _CONTROL.sub(" ", super().__str__())
 
 
