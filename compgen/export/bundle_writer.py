@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from compgen.errors import BundleError, UserError
 from compgen.export.assemble import seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches
 from compgen.files import atomic_path, reading, writing
 from compgen.runtime.bundle import resolve
-from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, strict_json
+from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, first_problem, strict_json
 from compgen.trained.architectures import read_saved
 
 
@@ -66,7 +68,10 @@ def export(
     write = import_module(entry.exporter).write_bundle
     options = Options(batches, torchscript, int8, quiet)
     with atomic_path(out, directory=True) as folder:
-        manifest: Manifest = write(saved, folder, options)
+        try:
+            manifest: Manifest = write(saved, folder, options)
+        except ValidationError as error:
+            raise BundleError(f"{checkpoint_path}: beyond what a bundle may hold: {first_problem(error)}") from error
         manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
         (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
         return seal(folder, manifest)

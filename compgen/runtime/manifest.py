@@ -24,6 +24,7 @@ GOLDEN = "golden.json"  # draws, or answers, that every runtime must give: see `
 
 DEPTH = 64  # lists and objects within one another, in JSON
 Size = Annotated[int, Field(ge=1, le=2**16)]
+Handed = Annotated[int, Field(ge=1, le=2**17)]  # one vector holds what is kept of all the tokens attended to
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -45,7 +46,7 @@ class Tensor(Strict):
 
     name: str
     dtype: Literal["int64", "float32", "float64"]
-    shape: list[Size | str] = Field(max_length=8)
+    shape: list[Handed | str] = Field(max_length=8)
 
 
 class Graph(Strict):
@@ -67,7 +68,7 @@ class State(Strict):
     """What the decoder's state looks like."""
 
     hidden: Size
-    output: Size = Field(description="size of `fed`, what a step hands to the next beside hidden and cell")
+    output: Handed = Field(description="size of `fed`, what a step hands to the next beside hidden and cell")
     dtype: Literal["float32", "float64"]
     latent: LatentPlace | None = Field(None, description="null in a network without latent vectors")
 

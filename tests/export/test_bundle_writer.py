@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -16,6 +17,7 @@ from compgen.cli.export import export as command
 from compgen.data.unimorph import INFLECTION, WORDS
 from compgen.errors import BundleError, CheckpointError, Remark, UserError
 from compgen.export import recurrent
+from compgen.export.assemble import assemble
 from compgen.export.bundle_writer import export
 from compgen.export.card import card
 from compgen.runtime.bundle import Bundle
@@ -72,6 +74,19 @@ def test_the_card_of_a_predictor_says_how_it_is_used_and_no_more():
 def test_a_bundle_is_not_exported_again(name, tmp_path):
     with pytest.raises(BundleError, match=r"a bundle already, expected a checkpoint"):
         export(Path(name or exported()), tmp_path / "out")
+
+
+def test_a_network_with_the_attention_of_the_shipped_configurations_can_be_exported(tmp_path):
+    sizes = {"own": 64, "attention": 1024}  # of recombine_morphology and seq2seq_morphology
+    bundle = assemble(make("predictor", mixing="gate", **sizes), tmp_path, script=False)
+    assert bundle.manifest.decoder.output == 8 + 64 * 1025
+
+
+def test_sizes_beyond_those_of_bundles_are_named(tmp_path):
+    replace(make("predictor"), max_length=70_000).save(tmp_path / "long.pt")
+    with pytest.raises(BundleError, match=r"long.pt: beyond what a bundle may hold: max_length: .*65536, found 70000"):
+        export(tmp_path / "long.pt", tmp_path / "bundle", torchscript=False, quiet=True)
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_a_failed_verification_writes_nothing(tmp_path, monkeypatch):
