@@ -23,6 +23,7 @@ from compgen.lm.mixture import FORMAT, Mixture, Perplexity
 from tests.cli.shell import compgen
 from tests.lm.conftest import LINES
 from tests.lm.naive import Arpa
+from tests.sampling.test_native_options import TOO_MANY, few
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "a", "zebra", "été", "日本"]
 LINE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
@@ -31,9 +32,9 @@ KINDS = ["arpa", "probing", "rest", "trie", "array", "quantised", "both"]
 ONE = {"format": FORMAT, "models": ["arpa"], "weights": [[1.0]]}
 
 
-def run(*words, stdin=b"", cwd=None, timeout=None):
+def run(*words, stdin=b"", **options):
     command = [str(program("compgen-ngram")), *map(str, words)]
-    return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, timeout=timeout, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, check=False, **options)
 
 
 def good(*words, **options):
@@ -605,6 +606,14 @@ def test_what_cannot_be_has_one_message(words, message, arpa, tmp_path, monkeypa
     assert message in said and said == python.stderr.strip().removeprefix("cgen: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "m.arpa", "mix.json", "x"]
     assert (tmp_path / "m.arpa").read_bytes() == arpa.read_bytes()
+
+
+def test_a_thread_that_cannot_be_had_is_told_and_leaves_nothing(arpa, tmp_path):
+    (tmp_path / "text.txt").write_text("the cat\n")
+    words = ["perplexity", arpa, "text.txt", "--threads", 64, "--sentences", "s.tsv"]
+    done = run(*words, cwd=tmp_path, preexec_fn=few)
+    assert done.returncode == 2 and re.fullmatch(TOO_MANY, done.stderr.decode()), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 @pytest.mark.parametrize(

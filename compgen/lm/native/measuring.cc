@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "errors.h"
 #include "mixing.h"
+#include "threads.h"
 
 namespace compgen {
 namespace {
@@ -22,10 +22,15 @@ class Line {
       : path_(path), text_(path, scoring.packed), scoring_(scoring), finish_(finish), take_(take) {}
 
   void run() {
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < scoring_.threads; ++i) others.emplace_back(&Line::work, this);
+    Threads others([] {});
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;  // those that are there end if others cannot be had
+      for (std::size_t i = 1; i < scoring_.threads; ++i) others.start([this] { work(); });
+      stopped_ = false;
+    }
     work();
-    for (std::thread& other : others) other.join();
+    others.join();
     for (const auto& error : {error_, broken_})
       if (error) std::rethrow_exception(error);
   }

@@ -1,0 +1,1 @@
+../../../cpp_runner/src/threads.h
