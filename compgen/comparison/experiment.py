@@ -110,7 +110,9 @@ class Experiment(Planning):
         dropped = dict.fromkeys(systems, "")
         if going_on := self.going_on(plan):
             for system in systems:
-                if system not in (*best, *against):
+                if not system.candidate and system not in against:
+                    dropped[system] = "the control in another amount was better in the first round"
+                elif system not in (*best, *against):
                     dropped[system] = f"not among the best {plan.survivors} after the first round"
                 elif system in best and system not in going_on:
                     dropped[system] = "far behind the best after the first round"

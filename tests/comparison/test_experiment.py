@@ -193,6 +193,8 @@ def test_the_control_takes_no_place_of_those_that_go_on_and_the_best_amount_of_i
     found = experiment(tmp_path, MadeUp(tmp_path, lambda system: helps.get(system, 0.0)), seconds=64)
     on = {str(system) for system, why in found.tried.items() if not why}
     assert found.plan.survivors == 3 and on == {"bare", "resample x8", "geca x8", "geca x1", "csl x1"}
+    why = "the control in another amount was better in the first round"
+    assert found.tried[System((CONTROL,), 1)] == why
 
 
 def test_of_equally_good_systems_the_smaller_is_chosen(tmp_path):
