@@ -57,6 +57,6 @@ def _rows(result: "Result") -> list[list[str]]:
         row = [one.system + mark, percent(one.accuracy)]
         row += [points(bare.mean), between(bare)] if bare else ["", ""]
         if control:
-            row += [points(control.mean), chance(control.p if control.corrected is None else control.corrected)]
+            row += [points(control.mean), chance(control.final_p)]
         rows.append(row)
     return rows

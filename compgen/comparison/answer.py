@@ -145,7 +145,7 @@ def sentence(rows: Sequence[Tested], choice: Choice, tried: int, failed: str = "
         text = f"{choice.system} leaves accuracy on the test part at {after}"
     if control is None:
         return f"{text}."
-    p = control.p if control.corrected is None else control.corrected
+    p = control.final_p
     if p > SURE:
         return f"{text}; chance can do as much, measured against as many examples drawn again (p = {p:.2f})."
     more = "more" if control.mean > 0 else "less"

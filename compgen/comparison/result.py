@@ -90,6 +90,11 @@ class Difference(Part):
     p: float
     corrected: float | None = None
 
+    @property
+    def final_p(self) -> float:
+        """The p that the answer goes by: the corrected one, if there is one."""
+        return self.p if self.corrected is None else self.corrected
+
 
 class Tested(Part):
     """A system on the test part, trained on all training examples with several seeds."""

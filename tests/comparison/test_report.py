@@ -113,6 +113,12 @@ def test_the_answer_comes_first_and_all_numbers_are_there(result, page):
     assert "seen in training" not in page.text  # a group without examples
 
 
+def test_the_first_figures_have_the_p_that_the_answer_has(page):
+    assert "Gain of the chosen over control" in page.text
+    figures = page.text[page.text.index("Gain of the chosen over control") :]
+    assert figures.index("p = 0.002") < figures.index("The control has as many")  # corrected; p < 0.001 without that
+
+
 def test_what_predictors_answer_together_is_told_with_the_command(result, capsys):
     told = "Together, the 3 predictors of geca + csl x8 answer 74.1 %: "
     command = "cgen predict predictor.pt SOURCES --with predictor-1.pt --with predictor-2.pt"
