@@ -33,7 +33,7 @@ from compgen.data import records, unimorph
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
-from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names
+from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names, tell_unread_split
 from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
@@ -299,6 +299,7 @@ def _read_parquet(content: bytes, name: str, columns: Columns) -> Placed:
 
 def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
     """Return the rows of a table of Parquet as examples."""
+    tell_unread_split(frame.columns, name)
     if words := columns.words(frame.columns):
         rows = enumerate(zip(*(frame[column].to_list() for column in words), strict=True), start=1)
         sides = pl.DataFrame([records.word(name, *row) for row in rows], schema={"source": TOKENS, "target": TOKENS})

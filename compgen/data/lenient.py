@@ -225,7 +225,13 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
         more = {number: _more(fields, beside) for number, fields in rows}
         frame = frame.with_columns(rest=pl.col("number").replace_strict(more, return_dtype=pl.String))
     meaning = "words, from the columns " + ", ".join(words)
-    return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong])
+    return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong, *_unread_split(names)])
+
+
+def _unread_split(names: Sequence[str]) -> list[Finding]:
+    """The finding for a column that may name splits and is not read as such, if there is one."""
+    part = unread_split(names)
+    return [Finding("warning", part, [], "rename the column, or all examples are of one split")] if part else []
 
 
 def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
@@ -311,8 +317,7 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
     what = "a side that is missing, or neither a string nor a list of strings"
     findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
     findings += _spaced(spaced)
-    if part := unread_split(names):
-        findings.append(Finding("warning", part, [], "rename the column, or all examples are of one split"))
+    findings += _unread_split(names)
     chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
     return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
 

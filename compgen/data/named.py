@@ -61,8 +61,6 @@ class Columns(BaseModel):
         if not self.given and set(chosen) != set(self.sides):
             names = f"column{'s' * (len(chosen) > 1)} {' and '.join(map(repr, chosen))}"
             warnings.warn(f"{place}: read the {names} as {' and '.join(self.sides)}", Remark, stacklevel=2)
-        if part := unread_split(found):
-            warnings.warn(f"{place}: {part}", Remark, stacklevel=2)
         kept = {name: f"{name}_column" for name in USUAL if name in found and name not in chosen}
         for name, other in kept.items():
             if other in found and other not in chosen:
@@ -121,8 +119,14 @@ def unread_split(found: Sequence[str]) -> str:
     """Return a remark on a column that may name splits and is not read as such; empty if there is none."""
     if "split" in found:
         return ""
-    part = next((name for name in found if plain(name) in PARTS), None)
+    part = next((name for name in found if plain(name) in ("split", *PARTS)), None)  # perhaps `Split`
     return "" if part is None else f"the column {part!r} is not read: if it names train and test, call it 'split'"
+
+
+def tell_unread_split(found: Sequence[str], place: str) -> None:
+    """Issue a Remark on a column that may name splits and is not read as such, if there is one."""
+    if part := unread_split(found):
+        warnings.warn(f"{place}: {part}", Remark, stacklevel=2)
 
 
 def looks_like_sources(fields: Sequence[str]) -> bool:

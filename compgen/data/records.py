@@ -16,7 +16,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns, beside_words
+from compgen.data.named import USUALLY, Columns, beside_words, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
@@ -254,6 +254,7 @@ def _renaming(
 
     The keys of the first record decide.
     """
+    tell_unread_split(keys, f"{name}, line {number}")
     if words := columns.words(keys):
         return (
             lambda number, record: (

@@ -469,6 +469,14 @@ def test_a_column_that_may_name_splits_is_told_and_splits_are_divided_anew_with_
     with pytest.warns(Remark, match="the column 'part' is not read: if it names train and test, call it 'split'"):
         assert read_dataset(given).splits == {"train": 6}
     assert "warning  the column 'part' is not read" in compgen("check", given).stdout
+    (tmp_path / "capital.csv").write_text(given.read_text().replace("source,target,part", "Source,Target,Split"))
+    with pytest.warns(Remark, match="the column 'Split' is not read: if it names train and test, call it 'split'"):
+        assert read_dataset(tmp_path / "capital.csv").splits == {"train": 6}
+    words = tmp_path / "words.csv"
+    words.write_text("lemma,form,tags,set\n" + "".join(f"go{n},goes{n},V;3,test\n" for n in range(6)))
+    with pytest.warns(Remark, match="the column 'set' is not read: if it names train and test, call it 'split'"):
+        assert read_dataset(words).splits == {"train": 6}
+    assert "warning  the column 'set' is not read" in compgen("check", words).stdout
     named.write_text(given.read_text().replace("part", "split"))
     result = run("split", "random", named, "--test", 2, "-o", out)
     told = " ".join(result.stderr.split())
