@@ -81,8 +81,8 @@ class Progress:
             self.said = time.monotonic()
             spent = self.said - self.began
             left = ""
-            if self.total is not None:
-                left = f", {spent * (self.total - done) / max(1, done - self.first):.0f} s left"
+            if self.total is not None and done > self.first:  # before, nobody can know
+                left = f", {spent * (self.total - done) / (done - self.first):.0f} s left"
             print(f"{self.label}: {done}{self._of} {note} {spent:.0f} s{left}", file=sys.stderr)
 
     @property

@@ -36,3 +36,11 @@ def test_work_without_a_known_end_has_no_time_left(monkeypatch, capsys):
         "induce, steps: 2 9 rules 0 s",
         "learn, %: 50/100 loss 1.0 0 s, 0 s left",
     ]
+
+
+def test_before_anything_is_done_no_time_left_is_guessed(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    with Progress("sample", 9, done=4) as bar:
+        bar.update(4, "0 kept")
+        bar.update(5, "1 kept")
+    assert capsys.readouterr().err == "sample: 4/9 0 kept 0 s\nsample: 5/9 1 kept 0 s, 0 s left\n"
