@@ -119,7 +119,7 @@ def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str |
 
 def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any], strict: bool) -> None:
     from compgen.augmenters.base import METHOD, HandedOver
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
 
     began = time.monotonic()
     try:
@@ -141,6 +141,7 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
     record = {METHOD: method.name} | asked | made
     write_dataset(samples, out, asked["format"], record)
+    remark_left_out(samples, out, asked["format"])
     method.close()
     write_record(out, record)
 

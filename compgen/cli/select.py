@@ -56,7 +56,7 @@ def select(candidates: DataArgument, options: Options) -> None:
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.api_data import select as select_
-    from compgen.data.formats import write_dataset
+    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(options.out, options.format, candidates, options.model)
     began = time.monotonic()
@@ -64,6 +64,7 @@ def select(candidates: DataArgument, options: Options) -> None:
     asked = options.model_dump(include={"model", "template", "seed"})
     chosen = select_(dataset, options.count, options.by, split=None, quiet=False, **asked)
     write_dataset(chosen, options.out, format)
+    remark_left_out(chosen, options.out, format)
     asked = {"data": named(candidates), "n": options.count, "by": options.by, "model": named(options.model)}
     asked |= options.model_dump(include={"template", "split", "seed"})
     write_record(options.out, asked | {"candidates": len(dataset), "seconds": round(time.monotonic() - began, 1)})

@@ -522,6 +522,8 @@ def test_examples_are_selected_by_what_a_predictor_finds_improbable(tmp_path):
     fewer = tmp_path / "fewer.jsonl"
     by_column = compgen("select", more, "-n", 200, "--by", "umt", "--template", "template", "-o", fewer)
     assert by_column.returncode == 0 and len(fewer.read_text().splitlines()) == 200, by_column.stderr
+    into_lines = compgen("select", more, "-n", 3, "--by", "random", "-o", tmp_path / "fewer.tsv")
+    assert "fewer.tsv: left out, as tsv has no place for it: template; .jsonl keeps it" in into_lines.stderr
     piped = fewer.read_text()
     again = compgen("select", "-", "-n", 9, "--by", "umt", "--template", "template", "-o", "-", stdin=piped)
     assert {json.loads(line)["template"] for line in again.stdout.splitlines()} == {"0", "1", "other"}
