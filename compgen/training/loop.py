@@ -284,7 +284,7 @@ class _Run:
         self.losses, self.tokens, self.mark = [], 0, time.monotonic()
 
     def look(self, rows: Rows) -> None:
-        """After a minute, or at the end if that is sooner, say if nothing is learned."""
+        """After a minute and a twentieth of the updates, or at the end if that is sooner, say if nothing is learned."""
         soon = self.seconds() < AFTER or self.step < max(self.config.warmup, self.total // 20)
         if self.trouble is not None or self.step < LEAST_UPDATES or (soon and self.step < self.total):
             return
