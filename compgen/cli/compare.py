@@ -24,9 +24,10 @@ def compare(
 
     Every method that applies makes examples, in two amounts. The same predictor is trained on the bare data, on each
     augmentation and on the control (training examples drawn again); validation parts of the training data decide which
-    is chosen. Then bare, control and chosen are trained on all training examples with several seeds, and scored once on
-    the test part: the split test of DATA, or one made from DATA. The folder gets report.html, the chosen data, the
-    predictor and its bundle. To continue an interrupted run, repeat the command.
+    is chosen. Then bare, control, chosen and, as time allows, the best of each other method are trained on all training
+    examples with several seeds, and scored once on the test part: the split test of DATA, or one made from DATA. The
+    folder gets report.html, the chosen data, the predictor and its bundle. To continue an interrupted run, repeat the
+    command.
 
     Examples: cgen compare pairs.tsv -o runs/pairs
 

@@ -75,7 +75,7 @@ class Options(BaseModel):
         metavar="U",
     )
     predictions: Path | None = option(
-        None, "With one MODEL: write sources and predicted targets to this file.", metavar="OUT"
+        None, "With one MODEL, or --together: write sources and predicted targets to this file.", metavar="OUT"
     )
     errors: int = option(0, "Print the first N wrong predictions.", ge=0, metavar="N")
     compare: int | None = option(

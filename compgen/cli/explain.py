@@ -94,7 +94,7 @@ def csl(
     """Show the rules that derive a sample of a grammar.
 
     If `cgen augment csl` made OUT, each rule is followed by a training example that also uses it; the grammar is then
-    induced again, with the options in OUT.run.json. If there are several derivations, the lowest is shown.
+    induced again, with the options in OUT.run.json. If there are several derivations, the least deep is shown.
 
     Example: cgen explain csl more.tsv --line 7
     """

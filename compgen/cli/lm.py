@@ -32,6 +32,9 @@ app = App(
 MOST_DIGITS = 20  # of a seed or a count; numbers of some thousands of digits are an error in Python
 SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
 TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
+ModelArgument = Annotated[
+    Path, argument("MODEL", "A KenLM model, a mixture (.json), or a recurrent model (.pt, or a bundle).")
+]
 OrderOption = Annotated[int, typer.Option("--order", min=2, max=9, help="Length of the longest n-grams, in words.")]
 ThreadsOption = Annotated[
     int | None,
@@ -120,7 +123,7 @@ def train(texts: TextArgument, options: TrainOptions) -> None:
 @app.command()
 @with_options
 def perplexity(
-    model: Annotated[Path, argument("MODEL", "A KenLM model, a mixture (.json) or a recurrent model (.pt).")],
+    model: ModelArgument,
     texts: TextArgument,
     sentences: Path | None = option(
         None, "Write the tokens, the unknown ones and the loss of each sentence here, as TSV.", metavar="OUT"
@@ -170,7 +173,7 @@ def _check_order(model: Path, *texts: Path) -> None:
 @app.command()
 @with_options
 def rescore(
-    model: Annotated[Path, argument("MODEL", "A KenLM model, a mixture (.json) or a recurrent model (.pt).")],
+    model: ModelArgument,
     text: Annotated[Path, argument("TEXT", f"Hypotheses, one per line{SOURCES}; also .gz; - for standard input.")],
     threads: ThreadsOption = None,
 ) -> None:
@@ -196,7 +199,9 @@ def rescore(
 @app.command()
 @with_options
 def interpolate(
-    models: Annotated[list[Path], argument("MODEL", "Models with the same vocabulary; recurrent ones (.pt) too.")],
+    models: Annotated[
+        list[Path], argument("MODEL", "Models with the same vocabulary; recurrent ones (.pt, or a bundle) too.")
+    ],
     validation: ValidationOption,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Write the mixture here (.json).")],
     grid: str | None = option(

@@ -95,8 +95,9 @@ def predict(
     """Predict the targets of sources. Each line is answered as it comes.
 
     INPUT has one source per line, as tokens separated by spaces (.txt, -), or is any other data; targets are ignored,
-    and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, or no suffix), or tables
-    with columns of these names. Data with column names, or with --split, are read to the end before they are answered.
+    and may be missing. Words to inflect are lemma TAB tags, or lemma TAB form TAB tags (.tsv, .unimorph, or no suffix),
+    or tables with columns of these names. Data with column names, or with --split, are read to the end before they are
+    answered.
 
     OUT has the predicted tokens, separated by spaces (.txt, -; with --best, targets are separated by TABs), or source
     TAB predicted (.tsv; with --best, a row for each target), or also log-probabilities and INPUT's other columns, such

@@ -91,7 +91,7 @@ def command(
     divergence  Jensen-Shannon divergence of the token distributions, in bits
 
     Whether an example is right cannot be measured. Warnings, with advice, go to standard error: too few examples,
-    unbalanced brackets, contradictions, repetitions. The commands `augment` and `sample` print the same.
+    unbalanced brackets, contradictions, repetitions. The commands `augment`, and `sample` to a file, print the same.
 
     Example: cgen data quality more.jsonl --train pairs.tsv
     """

@@ -71,7 +71,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
 
     Examples are of inflection: a source is the letters of a lemma and its tags, a target the letters of a form.
     Samples have the columns `host`, the row of the corrupted training example (its first occurrence), and `edits`, the
-    number of characters that changed. For `candidates` see `morphology.harmony`.
+    number of characters that changed.
 
     Attributes, after `fit`:
         examples: how many distinct training examples take part.
