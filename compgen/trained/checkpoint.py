@@ -26,7 +26,8 @@ from compgen.files import atomic_path
 from compgen.models.config import LONGEST
 from compgen.models.seeding import keeps_random_state
 from compgen.models.trainable import Trainable
-from compgen.runtime.bundle import require_finished
+from compgen.runtime.bundle import pool_problem, require_finished
+from compgen.runtime.manifest import temperature_problem
 from compgen.runtime.pool import PrototypePool
 from compgen.trained import old
 from compgen.trained.architectures import architecture
@@ -133,10 +134,17 @@ def _checkpoint(path: Path, content: dict[str, Any], meta: dict[str, Any], tag: 
         pool = PrototypePool(**{k: v.numpy() for k, v in content["pool"].items()}) if content["pool"] else None
         if not 1 <= max_length <= LONGEST:
             raise ValueError(f"max_length {max_length}, expected 1 to {LONGEST:,}")
+        if pool is not None and (problem := _problem(pool, network, len(vocabulary), meta["sampling"])):
+            raise ValueError(problem)
         rest = (pool, meta["sampling"], meta["trained_on"])
         return Checkpoint(meta["kind"], network.eval(), vocabulary, meta["config"], max_length, *rest)
     except MISFITS as error:
         raise _misfit(path, error) from error
+
+
+def _problem(pool: PrototypePool, network: Any, vocabulary: int, sampling: dict[str, Any]) -> str:
+    """Return why a generator cannot be sampled, as of a bundle; empty if it can."""
+    return pool_problem(pool, network.memories, vocabulary) or temperature_problem(sampling.get("temperature"))
 
 
 def _misfit(path: Path, error: Exception) -> CheckpointError:

@@ -27,6 +27,7 @@ from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint, digest, write_sealed
 from compgen.training.config import Seq2SeqConfig, TransformerConfig
 from compgen.training.predictors import train_predictor
+from tests.export.tiny import make
 from tests.training.tiny import TINY, generator_config, toy, weights
 
 
@@ -167,6 +168,26 @@ def test_broken_checkpoints_are_refused_in_one_line(tmp_path, small, how, says):
     with pytest.raises(CheckpointError, match=rf"p\.pt: .*{says}") as refused:
         Checkpoint.load(path)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "says"),
+    [
+        ("pool", {"starts": torch.full((1, 2), 99)}, "groups outside the 6 members"),
+        ("pool", {"counts": torch.zeros((1, 2), dtype=torch.int64)}, "groups outside the 6 members"),
+        ("pool", {"tokens": torch.full((6, 7), 2, dtype=torch.float32)}, "tokens is float32 of rank 2, expected int32"),
+        ("sampling", {"temperature": [1e9, 0.0]}, "sampling.temperature 1000000000.0: expected"),
+        ("sampling", {"temperature": None}, "sampling.temperature None, expected two numbers"),
+    ],
+)
+def test_a_generator_that_cannot_be_sampled_is_refused(tmp_path, part, value, says):
+    checkpoint = make()
+    checkpoint.sampling |= value if part == "sampling" else {}
+    checkpoint.save(tmp_path / "g.pt")
+    content = torch.load(tmp_path / "g.pt", weights_only=True)
+    sealed(content | {"pool": content["pool"] | (value if part == "pool" else {})}, tmp_path / "g.pt")
+    with pytest.raises(CheckpointError, match=rf"g\.pt: .*{says}"):
+        Checkpoint.load(tmp_path / "g.pt")
 
 
 def test_want_of_memory_is_not_the_file_s_fault(tmp_path, small, monkeypatch):
