@@ -131,13 +131,13 @@ def experiment(
         raise UserError("the training text: found pairs, expected sentences: a text file with one a line")
     _check_texts(validation, test)
     known = {" ".join(words) for words in training.frame["source"].to_list()}
-    for part, path in (("validation", validation), ("test", test)):
-        if _all_in(path, known):
-            watch(f"warning: {path}: all sentences of the {part} text are in the training text: give others")
+    measured = {"validation": validation, "test": test}
+    learnt = [part for part, path in measured.items() if _all_in(path, known)]
+    for part in learnt:
+        watch(f"warning: {measured[part]}: all sentences of the {part} text are in the training text: give others")
     estimation = estimation or Estimation()
     if not any(estimation.prune[:1]):  # otherwise the model does not know all words of the text
         check_vocabularies(partners, set(training.frame["source"].explode()))
-    measured = {"validation": validation, "test": test}
     read, settings = _read(training, measured, partners), _settings(scheme, estimation, seeds)
     if read["validation sentences"] == read["test sentences"]:
         raise UserError(f"{test}: {_TUNED_TO_TEST.format(f'a copy of the validation text {validation}')}")
@@ -148,9 +148,8 @@ def experiment(
         warnings.warn(remark, Remark, stacklevel=2)
     mixed = np.mean([losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([losses(trial.control) for trial in trials], axis=0)
-    return Report(
-        setting.plain, trials, paired(mixed, controlled), paired(mixed, losses(setting.plain)), setting.fallbacks
-    )
+    against_control, against_base = paired(mixed, controlled), paired(mixed, losses(setting.plain))
+    return Report(setting.plain, trials, against_control, against_base, setting.fallbacks, "test" in learnt)
 
 
 def _read(training: Dataset, measured: dict[str, Path], partners: Sequence[Path]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Report:
         trials: one per seed.
         against_control, against_base: paired tests of sentence losses on the test text, averaged over the seeds.
         fallbacks: for each estimated model, by name, the orders with fixed discounts (see `Estimation`).
+        learnt: whether all sentences of the test text are in the training text, so that it tests memory alone.
     """
 
     base: dict[str, Perplexity]
@@ -51,6 +52,7 @@ class Report:
     against_control: Paired
     against_base: Paired
     fallbacks: dict[str, list[int]]
+    learnt: bool = False
 
     @property
     def gain(self) -> float:
@@ -74,14 +76,17 @@ class Report:
         """The tests that the verdict rests on, as a sentence."""
         seeds = f"{len(self.trials)} seeds" if len(self.trials) > 1 else "1 seed"
         control, base = (found.bootstrap_p for found in (self.against_control, self.against_base))
+        decided = "Would be decided" if self.learnt else "Decided"
         return (
-            f"Decided by the bootstrap over {len(losses(self.base)):,} test sentences, losses averaged over {seeds}: "
+            f"{decided} by the bootstrap over {len(losses(self.base)):,} test sentences, losses averaged over {seeds}: "
             f"p {control:.2g} against the control, {base:.2g} against the base model; believed below {SURE}."
         )
 
     @property
     def verdict(self) -> str:
         """The answer, as a sentence."""
+        if self.learnt:
+            return "No answer: all sentences of the test text are in the training text, so they test memory alone."
         gain = self.gain
         sure = self.against_control.bootstrap_p < SURE and abs(gain) >= LEAST
         better = self.against_base.mean < 0 and self.against_base.bootstrap_p < SURE

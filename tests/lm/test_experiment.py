@@ -91,6 +91,13 @@ def test_synthetic_sentences_that_are_resampled_ones_do_not_help(tmp_path, monke
     assert report.against_control.bootstrap_p > 0.001
 
 
+def test_a_test_text_that_was_learnt_is_no_answer(tmp_path):
+    scheme = replace(SCHEMES["paper"], kinds=(GecaOptions(spans=1, window=3, variants=20),), count=300)
+    report, _ = run(tmp_path, sentences(60, 0) + sentences(80, 2), scheme, seeds=[0])
+    assert report.verdict.startswith("No answer: all sentences of the test text are in the training text")
+    assert report.decisive.startswith("Would be decided by")
+
+
 def test_a_template_has_as_few_variants_as_give_the_count():
     data = Dataset.from_pairs((tokens, []) for tokens in sentences(60, 0))
     kind = GecaOptions(spans=1, window=3, variants=20)
