@@ -16,7 +16,7 @@ from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
 from compgen.data.content import name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
-from compgen.data.fields import READERS, Fields, lines_in
+from compgen.data.fields import NAME, READERS, Fields, lines_in
 from compgen.data.formats import format_of, guess
 from compgen.data.named import (
     ALONE,
@@ -102,6 +102,9 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
     if format in _HEADED and found.rows:
         signs = f"{separator(text)!r}, and quoted where they hold it" if format == "csv" else "one TAB each"
         found = _even(_headed(found, bool(columns.given)), signs)
+        if format == "csv" and not found.names and separator(text) == "\t":
+            tabs = Finding("warning", "TABs between the fields, and no names of columns", [], NAME)
+            found = found._replace(findings=[*found.findings, tabs])
     if not found.rows:
         return _strictly(spec, columns, format, content)  # whose message says why
     return _understood(format, found, columns, name_of(spec))
