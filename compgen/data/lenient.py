@@ -309,17 +309,21 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
     place = {renamed[given]: at for at, given in enumerate(names)}
     sides = [place["source"], place["target"], *([place["split"]] if "split" in place else [])]
     rest = {key: at for key, at in place.items() if key not in COLUMNS}
-    picked, bad, spaced = [], [], list[int]()
+    picked, bad, spaced, broken = [], [], list[int](), list[int]()
     for number, fields in rows:
         texts = [_text(fields[at]) for at in sides]
         if None in texts[:2]:
             bad.append(number)
             continue
         spaced += [number] * any(_is_spaced(fields[at]) for at in sides[:2])
+        broken += [number] * any(isinstance(fields[at], str) and "\n" in fields[at].strip() for at in sides[:2])
         picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, _more(fields, rest) if rest else None))
     what = "a side that is missing, or neither a string nor a list of strings"
     findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
     findings += _spaced(spaced)
+    if broken:
+        advice = "where lines or indentation matter, as in code, write them as tokens of their own"
+        findings.append(Finding("note", "a side of several lines, read as one: line ends are spaces", broken, advice))
     findings += _unread_split(names)
     chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
     return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)

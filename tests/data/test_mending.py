@@ -145,6 +145,15 @@ def test_further_columns_and_tokens_with_spaces_stay(tmp_path, name):
     assert found.dataset.pairs() == [(["new␣york", "is"], ["A"]), (["b"], ["B"])]
 
 
+def test_sides_of_several_lines_are_told(tmp_path):
+    (tmp_path / "x.jsonl").write_text(
+        '{"source": "add", "target": "def f(a):\\n    return a\\n"}\n{"source": "b", "target": "B\\n"}\n'
+    )
+    table = read_table(str(tmp_path / "x.jsonl"), Columns())
+    what = "a side of several lines, read as one: line ends are spaces"
+    assert [(one.what, one.lines) for one in table.findings] == [(what, [1])]
+
+
 def test_words_keep_their_splits_and_further_columns(tmp_path):
     words = "lemma\tform\ttags\tsplit\tid\ngo\twent\tV;PST\ttrain\ta\nsee\tsaw\tV;PST\ttest\tb\n"
     found = mended(tmp_path / "x.tsv", words).dataset
