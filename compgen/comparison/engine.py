@@ -110,8 +110,8 @@ class _Processes:
         self.folder, self.pool, self.count = folder, pool, count
 
     def run(self, steps: Sequence[Step], finished: Finished) -> None:
-        running = {self.pool.submit(_perform, self.folder, step): step for step in steps}
         try:
+            running = {self.pool.submit(_perform, self.folder, step): step for step in steps}
             # An exception out of a handler of signals could leave locks of the pool taken, and it would wait for ever.
             with interruptible() as interrupted:
                 while running and not interrupted:

@@ -13,6 +13,7 @@ import pytest
 
 from compgen.comparison.engine import Workers, workers
 from compgen.comparison.steps import Step, result_of
+from compgen.errors import UserError
 
 SCRIPT = """
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_a_failure_ends_the_workers_and_no_other_process_of_the_caller() -> None
     finally:
         other.kill()
         other.join()
+
+
+def test_a_worker_that_is_killed_while_it_waits_is_told_like_one_that_works(tmp_path: Path) -> None:
+    with workers(tmp_path, "processes", 1) as pool:
+        pool.pool.submit(len, "abc").result()
+        (worker,) = multiprocessing.active_children()
+        worker.kill()
+        while not pool.pool._broken:
+            time.sleep(0.01)
+        with pytest.raises(UserError, match="was killed, perhaps for want of memory"):
+            pool.run([Step("a", "trial", {})], lambda _: ())
 
 
 class Cluster:
