@@ -12,7 +12,7 @@ import numpy as np
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.parts import Divided, carvings, remembered
-from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, left_out
+from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, ROUNDS, left_out
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
@@ -218,10 +218,12 @@ class Findings:
                 remarks.append(f"{method} made nothing: {found['why']}")
             elif not any(method in one.methods for one in self.seeds):
                 left.append(method)
-        if len(self.plan.times) < 2 or self.plan.rounds < 2:
+        if len(self.plan.times) < 2 or self.plan.rounds < ROUNDS:
+            asked = self.experiment.seeds
+            seeds = f", and {self.plan.seeds} of {asked} seeds" if self.plan.seeds < asked else ""
             remarks.append(
                 f"The time allowed amounts of {' and '.join(f'x{one:g}' for one in self.plan.times)}, and "
-                f"{_rounds(self.plan.rounds)} of validation; --minutes and --jobs give more."
+                f"{_rounds(self.plan.rounds)} of validation{seeds}; --minutes and --jobs give more."
             )
         if self.plan != self.experiment.plan:
             remarks.append(

@@ -15,6 +15,7 @@ from compgen.errors import UserError
 TIMES = (1.0, 8.0)  # synthetic examples, as multiples of the training examples
 FIRST_UPDATES, LAST_UPDATES = 500, 32_000
 ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
+ROUNDS = 3  # of validation, if there is time
 ALL, SOME, FEW = 1000, 6, 3  # systems that go into further rounds, beside the bare data and the control
 FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
 MEASURED = 20  # updates by which the time of one is measured first of all
@@ -132,8 +133,8 @@ def _plans(updates: int, seeds: int) -> Iterator[Plan]:
     """Plans with ever less in them: first systems in further rounds go, then other methods' seeds, rounds, ..."""
     while updates >= FIRST_UPDATES:
         for survivors in (ALL, SOME, FEW):  # a first round of few examples may rank the best low
-            yield Plan(updates, TIMES, 3, seeds, seeds, survivors)
-        yield Plan(updates, TIMES, 3, seeds, 1)
+            yield Plan(updates, TIMES, ROUNDS, seeds, seeds, survivors)
+        yield Plan(updates, TIMES, ROUNDS, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 1)
         yield Plan(updates, TIMES, 2, seeds, 0)
         yield Plan(updates, TIMES, 1, seeds, 1)

@@ -428,6 +428,20 @@ def test_what_time_does_not_allow_is_left_out(tmp_path):
     assert set(found.tested()) == {BARE_SYSTEM, found.choice, System((CONTROL,), found.choice.times)}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        (20, ["The time allowed amounts of x8, and 1 round of validation, and 2 of 3 seeds; --minutes"]),
+        (40, ["The time allowed amounts of x1 and x8, and 2 rounds of validation; --minutes"]),
+        (64, []),
+    ],
+)
+def test_fewer_rounds_and_seeds_than_usual_are_named(tmp_path, seconds, says):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.2 if "geca" in system else 0.0), seconds)
+    remarks = Findings(found, divide(data()), [], found.tested()).remarks()
+    assert [remark.partition(" and --jobs")[0] for remark in remarks if remark.startswith("The time")] == says
+
+
 def test_the_bare_data_are_chosen_where_chance_explains_the_gain(tmp_path):
     workers = MadeUp(tmp_path, lambda system: 0.008 if system == "gecax8" else 0.0)
     found = experiment(tmp_path, workers, seconds=30)  # one round: a standard error is about 1.3 points
