@@ -100,11 +100,7 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
     found = READERS[format](text)
     if format in _HEADED and found.rows:
-        signs = f"{separator(text)!r}, and quoted where they hold it" if format == "csv" else "one TAB each"
-        found = _even(_headed(found, bool(columns.given)), signs)
-        if format == "csv" and not found.names and separator(text) == "\t":
-            tabs = Finding("warning", "TABs between the fields, and no names of columns", [], NAME)
-            found = found._replace(findings=[*found.findings, tabs])
+        found = _in_columns(found, format, text, bool(columns.given))
     if not found.rows:
         return _strictly(spec, columns, format, content)  # whose message says why
     return _understood(format, found, columns, name_of(spec))
@@ -185,6 +181,17 @@ def _wrong_words(places: list[tuple[int, str]]) -> Finding:
     """The finding for lines that are no words for one reason; places are their numbers and what is wrong in each."""
     what = places[0][1] + f" (line {places[0][0]}; the others alike)" * (len(places) > 1)
     return Finding("error", what, [number for number, _ in places], "mend it, or leave it out, as --fix does")
+
+
+def _in_columns(found: Fields, format: str, text: str, given: bool) -> Fields:
+    """Take names of columns from the first line, if it has them, and leave out lines of another width."""
+    if format != "csv":
+        return _even(_headed(found, given), "one TAB each")
+    found = _even(_headed(found, given), f"{separator(text)!r}, and quoted where they hold it")
+    if found.names or separator(text) != "\t":
+        return found
+    tabs = Finding("warning", "TABs between the fields, and no names of columns", [], NAME)
+    return found._replace(findings=[*found.findings, tabs])
 
 
 def _headed(found: Fields, given: bool) -> Fields:

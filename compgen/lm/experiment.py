@@ -130,9 +130,8 @@ def experiment(
     if (training.frame["target"].list.len() > 0).any():
         raise UserError("the training text: found pairs, expected sentences: a text file with one a line")
     _check_texts(validation, test)
-    known = {" ".join(words) for words in training.frame["source"].to_list()}
     measured = {"validation": validation, "test": test}
-    learnt = [part for part, path in measured.items() if _all_in(path, known)]
+    learnt = _learnt(training, measured)
     for part in learnt:
         watch(f"warning: {measured[part]}: all sentences of the {part} text are in the training text: give others")
     estimation = estimation or Estimation()
@@ -194,6 +193,12 @@ def _check_texts(validation: Path, test: Path) -> None:
         found = sum(len(block.lengths) for block in score([], path))
         if found < needed:
             raise DataError(f"{path}: found {found or 'no'} sentence, expected {needed} or more")
+
+
+def _learnt(training: Dataset, measured: dict[str, Path]) -> list[str]:
+    """Return the names of the texts whose sentences are all in the training text."""
+    known = {" ".join(words) for words in training.frame["source"].to_list()}
+    return [part for part, path in measured.items() if _all_in(path, known)]
 
 
 def _all_in(path: Path, known: Set[str]) -> bool:
