@@ -143,7 +143,10 @@ def recombine(
     drawn = _drawn(out)
     samples = load(str(out), drawn.format).frame
     if samples.schema.get("prototypes") != pl.List(pl.Int64):
-        raise UserError(f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these")
+        raise UserError(
+            f"{out}: has no column prototypes, which .jsonl, .json and .parquet have: write one of these; samples of a "
+            "grammar have none: call `cgen explain csl`"
+        )
     method = Recombine()
     method.generator = drawn.generator(out)
     _print(method, samples, out, line, count)

@@ -54,6 +54,7 @@ def test_csl_explains_what_it_made_and_what_a_grammar_drew(tmp_path):
     again = [line.split() for line in compgen("explain", "csl", drawn, "-n", 9).stdout.splitlines()]
     assert {" ".join(line[1:]).replace(" -> ", " ### ") for line in again if line[0] == "rule"} <= {*rules}
     assert not any(line[0] == "from" for line in again)
+    refused(compgen("explain", "recombine", drawn), "samples of a grammar have none: call `cgen explain csl`")
     pairs.write_text("fly\tF\n")
     refused(compgen("explain", "csl", out), "the grammar does not derive this")
     grammar.unlink()
