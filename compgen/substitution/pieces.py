@@ -184,7 +184,8 @@ class Table:
     def total(self) -> int:
         """How many pairs there are of a place and a piece of its class."""
         sizes = self.pieces.group_by("class").len()
-        return int(self.hosts.join(sizes, on="class")["len"].sum())
+        # A sum of numbers of 32 bits has 32 bits as well, and there may be more than 2^32 pairs.
+        return int(self.hosts.join(sizes, on="class")["len"].cast(pl.Int64).sum())
 
     def without(self, classes: Collection[int]) -> "Table":
         """The table without the places and pieces of some classes."""

@@ -102,6 +102,12 @@ def test_all_exchanges_within_a_class():
     assert table.total == 1 + 2 + 1 + 3 * 3 + 1 + 2
 
 
+def test_more_exchanges_than_32_bits_can_count_are_counted():
+    classifier = Classifier(GRAMMAR, "one")
+    many = pl.DataFrame({"class": np.zeros(70_000, dtype=np.int64)})
+    assert replace(Table.of(classifier, derivations(HOST)), hosts=many, pieces=many).total == 70_000**2
+
+
 def test_chains_and_short_pieces():
     _, closed = all_made("types")
     table, made = all_made("types", chains="exchange")
