@@ -334,14 +334,15 @@ def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side
     # An example that is a copy is no phrase: exchanged for another, it gives that one.
     shared = shared_phrases(pair for pair in dataset.pairs() if pair[0] != pair[1])
     shared |= {tuple(unit.split(JOINED)) for entry in entries for unit in (entry.word, *entry.symbols)}
-    phrases: dict[str, list[Side]] = defaultdict(list)
-    for phrase in sorted(shared, key=lambda phrase: (-len(phrase), phrase)):
-        phrases[phrase[0]].append(phrase)
+    lengths: dict[str, list[int]] = defaultdict(list)  # by the first token; many phrases may begin alike, as by a quote
+    for first, length in sorted({(phrase[0], len(phrase)) for phrase in shared}, reverse=True):
+        lengths[first].append(length)
 
     def join(side: Side) -> Side:
         joined, place = list[str](), 0
         while place < len(side):
-            found = next((one for one in phrases[side[place]] if side[place : place + len(one)] == one), (side[place],))
+            parts = (side[place : place + length] for length in lengths[side[place]])
+            found = next((part for part in parts if part in shared), (side[place],))
             joined.append(JOINED.join(found))
             place += len(found)
         return tuple(joined)

@@ -7,6 +7,7 @@ from compgen.data.catalog import load
 from compgen.data.downloads import MissingFileError
 from compgen.data.examples import Dataset
 from compgen.errors import ConfigError, DataError, ExhaustedError
+from compgen.lexsym.augmenter import _joiner
 
 
 def dataset(*lines):
@@ -182,6 +183,21 @@ def test_the_longest_phrase_is_the_word(tmp_path):
     data = dataset("in new york city -> loc NYC", "near boston -> near BOS")
     made = texts(make("lexsym", lexicon=path).fit(data).sample())
     assert made == {"in boston -> loc BOS", "near new york city -> near NYC"}
+
+
+def test_phrases_that_begin_alike_are_not_tried_one_after_the_other():
+    class Side(tuple):
+        tried = 0
+
+        def __getitem__(self, which):
+            Side.tried += isinstance(which, slice)
+            return tuple(super().__getitem__(which)) if isinstance(which, slice) else super().__getitem__(which)
+
+    songs = [f'" {number} "' for number in range(300)] + ['" 7 " 8', '"']
+    join = _joiner(dataset(*(f"play {song} -> ( {song} )" for song in songs)), [])
+    (side, _), *_ = dataset('play " 7 " 8 then " 299 " -> x').pairs()
+    assert join(Side(side)) == ("play", '"\x027\x02"\x028', "then", '"\x02299\x02"')
+    assert Side.tried < 20
 
 
 def test_words_and_symbols_of_the_same_examples_are_found_where_they_are_frequent():
