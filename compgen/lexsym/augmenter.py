@@ -80,7 +80,6 @@ class Lexsym(Augmenter[LexsymOptions]):
         join = _joiner(dataset, given or [])
         pairs = [(join(source), join(target)) for source, target in rows]
         self._find(pairs, given)
-        self._images = {word: [word, *others] for word, others in self._partners.items()}  # if it is permuted
         self.ambiguous = 0
         hosts = (_Host(*pair, row, self._movable(*pair)) for row, pair in zip(rows.values(), pairs, strict=True))
         self._hosts = [host for host in hosts if host.words]
@@ -175,7 +174,10 @@ class Lexsym(Augmenter[LexsymOptions]):
                 partners = lexicon.published_partners(pairs, found)
             self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
         self._partners = {word: others for word, others in partners.items() if others}
-        self.types = len({frozenset([word, *others]) for word, others in self._partners.items()})
+        self.types = len({
+            id(others.group) if isinstance(others, lexicon.Others) else frozenset([word, *others])
+            for word, others in self._partners.items()
+        })  # fmt: skip
 
     def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> lexicon.Partners:
         """Find a lexicon with types, or take a given one, and leave out types that do not agree with the data."""
@@ -220,7 +222,7 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _ways(self, host: _Host) -> int:
         """How many changes there are of an example, those among them that are no permutations."""
-        sizes = [len(self._images[word]) for word in host.words]
+        sizes = [1 + len(self._partners[word]) for word in host.words]
         return prod(sizes) if self._permutes else sum(sizes) - len(sizes)
 
     def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
@@ -238,8 +240,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         change: Change = {}
         for word in host.words:
             if self._permutes:
-                number, digit = divmod(number, len(self._images[word]))
-                change[word] = self._images[word][digit]
+                number, digit = divmod(number, 1 + len(self._partners[word]))
+                change[word] = self._image(word, digit)
             elif number < len(self._partners[word]):
                 return {word: self._partners[word][number]}
             else:
@@ -270,14 +272,18 @@ class Lexsym(Augmenter[LexsymOptions]):
         lexemes: dict[Side, Side] = {}
         change: Change = {}
         for word, first, second in zip(host.words, numbers[::2], numbers[1::2], strict=False):
-            old, image = self._symbols[word], _at(self._images[word], first)
+            old, image = self._symbols[word], self._image(word, int(first * (1 + len(self._partners[word]))))
             if not _fits(old, self._symbols[image], lexemes):  # then one of those that do, each of them as probable
-                free = [one for one in self._images[word] if _fits(old, self._symbols[one], lexemes)]
+                free = [one for one in (word, *self._partners[word]) if _fits(old, self._symbols[one], lexemes)]
                 if not free:
                     return {}
                 image = _at(free, second)
             change[word], lexemes[old] = image, self._symbols[image]
         return change
+
+    def _image(self, word: str, number: int) -> str:
+        """What takes the place of a word that is permuted, by its number: 0 is the word itself."""
+        return self._partners[word][number - 1] if number else word
 
     def _symmetry(self, host: _Host, change: Change) -> dict[str, str]:
         """What takes the place of each word, for words and their images; nothing if no symmetry does so."""

@@ -6,11 +6,11 @@ another wherever both have a form of the same types.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
 from math import comb
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from unicodedata import category
 
 from compgen.csl.seeds import companions
@@ -40,6 +40,22 @@ def align(pairs: Pairs, aligner: Aligner) -> Lexicon:
         examples = Counter(word for source, _ in pairs for word in set(source))
         return {word: {symbol: examples[word]} for (word,), (symbol,) in map(grammar.alphabet.key, grammar.rules)}
     return model1(pairs) if aligner == "model1" else simple(pairs)
+
+
+class Others(Sequence[str]):
+    """The words of a group but one. A list for each word would take memory by the square of the group's size."""
+
+    def __init__(self, group: Sequence[str], place: int) -> None:
+        self.group, self._place = group, place
+
+    def __len__(self) -> int:
+        return len(self.group) - 1
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.group[number + (number >= self._place)]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.group[: self._place], self.group[self._place + 1 :])
 
 
 class Entry(NamedTuple):
@@ -198,7 +214,7 @@ def published_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
 
 def others_of(groups: Iterable[Sequence[str]]) -> Partners:
     """For each word of some groups, the others of its group."""
-    return {word: [other for other in alike if other != word] for alike in groups for word in alike}
+    return {word: Others(alike, place) for alike in groups for place, word in enumerate(alike)}
 
 
 def coded_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:

@@ -1,5 +1,7 @@
 """Lexicons: the worked examples of the published method, as published and as coded, and ours."""
 
+import tracemalloc
+
 import pytest
 
 from compgen.errors import DataError
@@ -17,6 +19,7 @@ from compgen.lexsym.lexicon import (
     lexemes,
     most_frequent,
     one_to_many,
+    others_of,
     published_partners,
     read,
     write,
@@ -93,8 +96,18 @@ def test_who_may_be_exchanged(one, other, words, coded, published):
         (coded_partners(pairs, lexicon), coded),
         (published_partners(pairs, lexicon), published),
     ):
-        assert partners[first] == ([second] if expected else [])
-        assert partners[second] == ([first] if expected else [])
+        assert [*partners[first]] == ([second] if expected else [])
+        assert [*partners[second]] == ([first] if expected else [])
+
+
+def test_the_others_of_many_words_take_no_more_memory_than_the_words():
+    tracemalloc.start()
+    found = others_of([[str(number) for number in range(3000)], ["alone"]])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 5_000_000  # a list for each would take 72 MB
+    assert [*found["1"]][:3] == [found["1"][place] for place in range(3)] == ["0", "2", "3"]
+    assert len(found["1"]) == 2999 and found["1"][2998] == "2999" and not found["alone"]
 
 
 def test_components_are_closed():
