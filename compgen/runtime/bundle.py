@@ -146,9 +146,10 @@ def read_within(path: Path, most: int) -> bytes:
     # Without O_NONBLOCK, opening a pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError("not a plain file")
-        return stream.read(most + 1)
+        return stream.read(min(most, status.st_size) + 1)  # Python takes memory for all that it is asked to read
 
 
 def _manifest_content(folder: Path) -> bytes:

@@ -57,6 +57,12 @@ def test_a_whole_bundle_loads():
     assert predictor.manifest.sampling == {"temperature": [0.0, 0.0]}
 
 
+def test_no_more_memory_is_taken_than_a_file_has_bytes(tmp_path):
+    (tmp_path / "step.onnx").write_bytes(b"graph")  # whatever its manifest says
+    assert room.read_within(tmp_path / "step.onnx", 2**60) == b"graph"
+    assert room.read_within(tmp_path / "step.onnx", 3) == b"grap"
+
+
 @pytest.mark.parametrize("name", ["step.onnx", "sampler.ts", "pool.safetensors", "README.md"])
 def test_files_cut_short_altered_or_missing(copied, name):
     data = (copied / name).read_bytes()
