@@ -181,7 +181,8 @@ def fit(
     more, watched_more = _divided(added, config.held_out_augmented, stream(Purpose.HELD_OUT_AUGMENTED, seed))
     watched += watched_more
     if not training:
-        raise DataError(f"{len(original)} examples leave nothing to train on")
+        why = f": held_out = {config.held_out} takes all, set it to 0 or give more" if original else ""
+        raise DataError(f"{len(original)} examples leave nothing to train on{why}")
     if added and not more:
         raise DataError(f"held_out_augmented = {config.held_out_augmented} leaves none of {len(added)} to train on")
     held_out = PairExamples(watched, [], None, 256, seed) if watched else None

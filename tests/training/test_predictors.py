@@ -146,7 +146,7 @@ def test_a_share_is_held_out_and_scored(tmp_path, parts):
     assert 6 < len(watched) < 27 and len(watched) + len(original) == 60
     assert not {tuple(source) for source, _ in watched} & {tuple(source) for source, _ in original}
     assert outcome.held_out is not None
-    with pytest.raises(DataError, match="1 examples leave nothing to train on"):
+    with pytest.raises(DataError, match=r"1 examples leave nothing to train on: held_out = 0.999 takes all"):
         train_predictor(Dataset.from_pairs(PAIRS[:1]), seq2seq("held_out=0.999"), tmp_path / "q.pt", quiet=True)
 
 
