@@ -97,12 +97,25 @@ def _json(text: str) -> Fields:
     place = "line"
     if len({*(number for number, _ in found)}) < len(found):  # two objects begin on one line
         place, found = "example", [(number, one) for number, (_, one) in enumerate(found, start=1)]
+    if parts := _parts(text):
+        place, found = "example", parts
     listed = _records(iter(found))._replace(place=place)
     closed = looks_like_json(text.encode()) and text.rstrip().endswith("]")
     advice = "write [ {...}, {...} ]; one object a line, without [ ], is .jsonl"
     return (
         listed if closed else listed._replace(findings=[*listed.findings, Finding("error", "no list [ ]", [], advice)])
     )
+
+
+def _parts(text: str) -> list[tuple[int, str]]:
+    """The objects in an object of several lists, as {"train": [...], "test": [...]}, with these names as splits."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    lists = {name: one for name, one in whole.items() if isinstance(one, list)} if isinstance(whole, dict) else {}
+    records = [{"split": name} | one for name, some in lists.items() for one in some if isinstance(one, dict)]
+    return [(number, json.dumps(one)) for number, one in enumerate(records * (len(lists) > 1), start=1)]
 
 
 def _records(texts: Iterator[tuple[int, str]]) -> Fields:

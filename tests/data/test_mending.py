@@ -145,6 +145,13 @@ def test_further_columns_and_tokens_with_spaces_stay(tmp_path, name):
     assert found.dataset.pairs() == [(["new␣york", "is"], ["A"]), (["b"], ["B"])]
 
 
+def test_lists_that_are_named_keep_their_names_as_splits(tmp_path):
+    (tmp_path / "x.json").write_text(
+        '{"train": [{"source": "a", "target": "A"}], "test": [{"source": "b", "target": "B"}], "version": 1}'
+    )
+    assert mend(read_table(str(tmp_path / "x.json"), Columns())).dataset.splits == {"train": 1, "test": 1}
+
+
 def test_sides_of_several_lines_are_told(tmp_path):
     (tmp_path / "x.jsonl").write_text(
         '{"source": "add", "target": "def f(a):\\n    return a\\n"}\n{"source": "b", "target": "B\\n"}\n'
