@@ -254,7 +254,9 @@ def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     first, advice = rows[0][1], _advice(rows)
     again = next((name for place, name in enumerate(first) if name in first[:place]), None)
     what = f"no names of columns in the first line: {', '.join(first):.80}"
-    if again is not None and any(plain(again) in usual for usual in USUAL.values()):
+    if again == "":
+        what, advice = "the first line has several columns without a name", "delete them, or give them names"
+    elif again is not None and any(plain(again) in usual for usual in USUAL.values()):
         what, advice = f"the first line has the name {again!r} twice", f"give one of them another name; {advice}"
     finding = Finding("error", what, [], advice)
     return table._replace(meaning="fields without names", findings=[*table.findings, finding])

@@ -133,7 +133,7 @@ def _object_in(name: str, number: int, line: str) -> dict[str, Any]:
     except KeyError as error:
         raise twice(f"{name}, line {number}", error) from None
     except (ValueError, RecursionError):
-        raise malformed(name, number, f"{shown(line)}, which is no JSON in UTF-8", _RECORD) from None
+        raise malformed(name, number, f"{shown(line)}, which is no JSON in UTF-8", f"on one line {_RECORD}") from None
 
 
 def _listed(text: str, name: str) -> Iterator[Record]:

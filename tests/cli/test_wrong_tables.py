@@ -112,6 +112,8 @@ WRONG = [
         "line 1: found the tags 'V;PST' in second place, expected lemma TAB form",
     ),
     ("no_header.csv", "how many,count\nwhere is,place\n", 2, "error    no names of columns in the first line"),
+    ("no_names.csv", "question,query,,\na,b,,\n", 2, "error    the first line has several columns without a name\n"),
+    ("indented.jsonl", '{\n "source": "a",\n "target": "b"\n}\n', 2, "no JSON in UTF-8, expected on one line {"),
     ("tabs.csv", "how many\tcount\nwhere is\tplace\n", 2, "names of columns\n         pairs or words? name it .tsv"),
     ("open_quote.csv", 'source,target\n"a,b\nc,d\n', 2, "line 2: found a row that is no CSV"),
     ("short_row.csv", "source,target\na,b\nc\n", 2, "error    line 3: another number of fields than 2"),
