@@ -27,7 +27,11 @@ def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed
     part[order] = (before >= trained).astype(np.int64) + (before >= watched)
     for number, kind in enumerate(PARTS):
         if not (part == number).any() and (number != 1 or validation):
-            raise DataError(f"{len(names)} lemmas are too few: none is left for {kind}")
+            shares = f"{train:g} for train and {validation:g} for validation"
+            raise DataError(
+                f"{len(names)} lemmas are too few for shares of {shares}: none is left for {kind}; give more, or other "
+                "shares (--train or --test, and --validation, of which 0 is none)"
+            )
     return Dataset(dataset.frame.with_columns(split=np.array(PARTS)[part[which]]))
 
 
