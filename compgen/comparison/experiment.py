@@ -101,6 +101,10 @@ class Experiment(Planning):
         shares = accuracies(self.results(system, rounds))
         return sum(shares.values()) / len(shares)
 
+    def shared(self, *systems: System) -> int:
+        """How many rounds all of some systems were in: they are compared by these, as a carving may be harder."""
+        return min(len(self.results(system)) for system in systems)
+
     def trials(self) -> dict[System, str]:
         """Try all systems; return them, with the reason why a system was tried no further."""
         every = [System((method,), max(TIMES)) for method in (*self.methods, CONTROL)]
@@ -117,7 +121,9 @@ class Experiment(Planning):
                 elif system in best and system not in going_on:
                     dropped[system] = "far behind the best after the first round"
             self.round(going_on, plan.rounds - 1)
-        union = self.union(best, against)
+            fewer = [system for system in going_on if len(self.results(system)) < plan.rounds]
+            dropped |= dict.fromkeys(fewer, "made nothing in a further round")
+        union = self.union(sorted(best, key=lambda one: self._rank(one, dropped[one])), against)
         if union is not None:
             self.round([union], plan.rounds - 1)
             dropped[union] = ""
@@ -163,7 +169,8 @@ class Experiment(Planning):
         return plan
 
     def ahead(self, system: System, other: System, errors: float = 1.0, rounds: int | None = None) -> bool:
-        """Whether a system is ahead of another on validation by more than so many standard errors."""
+        """Whether a system is ahead of another by more than so many standard errors, in the rounds of both."""
+        rounds = self.shared(system, other) if rounds is None else rounds
         variance = _variance(self.results(system, rounds)) + _variance(self.results(other, rounds))
         return self.score(system, rounds) - self.score(other, rounds) > errors * math.sqrt(variance)
 
@@ -176,14 +183,13 @@ class Experiment(Planning):
             return more
         return [self.trial(system, 0, 0, self.plan.updates) for system in self.first_systems()]
 
-    def _rank(self, system: System, rounds: int | None = None) -> tuple[float, int, float, tuple[str, ...]]:
-        """The best score first; of equal ones fewer methods, then fewer examples."""
-        return (-self.score(system, rounds), len(system.methods), system.times, system.methods)
+    def _rank(self, system: System, why: str = "", rounds: int | None = None) -> tuple[Any, ...]:
+        """Those first that were not dropped; then the best score, of equal ones fewer methods, then fewer examples."""
+        return (bool(why), -self.score(system, rounds), len(system.methods), system.times, system.methods)
 
     def union(self, best: Sequence[System], against: Sequence[System]) -> System | None:
-        """The union of the best systems of two methods, if both are ahead of the bare data and the control."""
-        least = max(self.score(system) for system in against)
-        helped = [system for system in sorted(best, key=self._rank) if self.score(system) > least]
+        """The union of the first systems of two methods, if both are ahead of the bare data and the control."""
+        helped = [system for system in best if all(self.ahead(system, other, 0) for other in against)]
         others = [system for system in helped[1:] if system.methods != helped[0].methods]
         if not others:
             return None
@@ -201,9 +207,8 @@ class Experiment(Planning):
         dropped = self.trials()
         left = [system for system, why in dropped.items() if not why]
         best = min((system for system in left if system.candidate and system.methods), key=self._rank, default=None)
-        others = [system for system in left if system not in (best,) and (not system.methods or not system.candidate)]
-        least = max(self.score(system) for system in others)
-        if best is None or self.score(best) <= least or not self.ahead(best, BARE_SYSTEM):
+        others = [system for system in left if not system.methods or not system.candidate]
+        if best is None or not all(self.ahead(best, one, 0 if one.methods else 1) for one in others):
             best = BARE_SYSTEM
         return {
             "system": [list(best.methods), best.times],
@@ -229,7 +234,8 @@ class Experiment(Planning):
         size, chosen, plan = self.sizes[FULL], self.choice, self.rest
         compared = chosen
         if not chosen.methods:  # the best of those that did not help: is it worse on the test part, too?
-            compared = min((one for one in self.tried if one.candidate and one.methods), key=self._rank, default=chosen)
+            every = (one for one in self.tried if one.candidate and one.methods)
+            compared = min(every, key=lambda one: self._rank(one, self.tried[one]), default=chosen)
         bare = [self.trial(BARE_SYSTEM, FULL, seed, plan.updates) for seed in range(plan.seeds)]  # in the meantime
         self.run([*self.makes([compared], FULL), *bare])
         times = self.examples(compared, FULL) / size
@@ -245,7 +251,7 @@ class Experiment(Planning):
     def best_of_methods(self) -> list[System]:
         """The best system that was tried of each method by itself."""
         own = [[system for system in self.tried if system.methods == (method,)] for method in self.methods]
-        return [min(systems, key=self._rank) for systems in own if systems]
+        return [min(systems, key=lambda one: self._rank(one, self.tried[one])) for systems in own if systems]
 
     def seconds_of(self, steps: Sequence[Step]) -> float:
         """The mean of the seconds that steps took which are done."""

@@ -162,7 +162,10 @@ class Findings:
         score = self.experiment.score(self.choice)
         runs = f"mean accuracy on the validation parts over {_rounds(self.plan.rounds)}"
         if self.choice.methods:
-            why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}"
+            shared = self.experiment.shared(self.choice, BARE_SYSTEM)
+            own = self.experiment.score(self.choice, shared)
+            where = "" if shared == self.plan.rounds else f" in the first, where {self.choice} has {own:.1%}"
+            why = f"the best {runs}: {score:.1%}; the bare data have {self.experiment.score(BARE_SYSTEM):.1%}{where}"
         elif failed := self.failed():
             best = self.experiment.score(self.experiment.choice)
             why = f"{failed} has the best {runs}, {best:.1%}, but made nothing of all examples"
@@ -252,7 +255,8 @@ class Findings:
 
     def untelling(self) -> list[str]:
         """A warning, if validation does not tell the systems apart."""
-        scores = [self.experiment.score(system) for system, why in self.experiment.tried.items() if not why]
+        left = [system for system, why in self.experiment.tried.items() if not why]
+        scores = [self.experiment.score(system, self.experiment.shared(*left)) for system in left]
         low, high = min(scores), max(scores)
         if high - low >= TELLING:
             return []
