@@ -322,7 +322,7 @@ class Cell:
     def measured(self, out: Path) -> dict[str, object]:
         """Train and evaluate a predictor; return the result."""
         name = "-".join([*self.system.split(), *self.changes, self.settings, str(self.seed)])
-        folder, began = out / self.task / name, time.time()
+        folder, began = out / self.task / name, time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         kind, data, predictor = self.kind, data_of(self.task, out), folder / "predictor.pt"
         more = self.added(out, kind, data)
@@ -331,7 +331,7 @@ class Cell:
         train(folder, predictor, "seq2seq", str(data), *kind.predictor, *more, *changes, *seed)
         found = json.loads(call(folder, "evaluate", str(predictor), str(data), "--split", self.part, "--json"))
         device = "cuda" if torch.cuda.is_available() else "cpu"  # where both trained and answered
-        minutes = round((time.time() - began) / 60, 1)
+        minutes = round((time.monotonic() - began) / 60, 1)
         return {"exact": found["exact_match"], "minutes": minutes, "commit": COMMIT, "device": device}
 
     def added(self, out: Path, kind: Kind, data: Path) -> tuple[str, ...]:
