@@ -14,7 +14,8 @@ from compgen.errors import UserError
 
 TIMES = (1.0, 8.0)  # synthetic examples, as multiples of the training examples
 FIRST_UPDATES, LAST_UPDATES = 500, 32_000
-ENOUGH, GAIN = 0.9, 0.01  # of training examples known by heart; of accuracy on `random`, by twice the updates
+ENOUGH = 0.9  # of training examples known by heart
+GAIN, STEEP = 0.01, 0.1  # of accuracy on `random`, by twice the updates: too little for more; they gain a lot
 ROUNDS = 3  # of validation, if there is time
 ALL, SOME, FEW = 1000, 6, 3  # systems that go into further rounds, beside the bare data and the control
 FAR_BEHIND = 4.0  # standard errors of the difference: what is behind by more is tried no further
@@ -75,13 +76,13 @@ def left_out(before: Plan, now: Plan) -> str:
     )
 
 
-def most_updates(seconds: float, per_update: float, methods: int, seeds: int, learned: bool) -> int:
+def most_updates(seconds: float, per_update: float, methods: int, seeds: int, settled: bool) -> int:
     """The most updates with which a plan fits into so many seconds of one process.
 
-    That is the poorest plan, unless training examples are `learned` already: then more updates are worth less than
-    all amounts, and a test of each method.
+    That is the poorest plan, unless the predictor is `settled`: it has learned the training examples, and more updates
+    gain little on others. Then they are worth less than all amounts, and a test of each method.
     """
-    plan = Plan(1, TIMES, 1, seeds, 1) if learned else _poorest(1, seeds)
+    plan = Plan(1, TIMES, 1, seeds, 1) if settled else _poorest(1, seeds)
     return int(seconds / per_update / plan.trials(methods))
 
 

@@ -15,6 +15,7 @@ from compgen.comparison.plan import (
     LAST_UPDATES,
     MEASURED,
     SPARE,
+    STEEP,
     TIMES,
     Plan,
     as_plan,
@@ -128,8 +129,8 @@ class Planning(Running):
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": share_right(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], TICK) / updates})
             last, methods = points[-1], len(self.methods)
-            learned = last["learned"] >= ENOUGH
-            most = most_updates(self.capacity(points), last["per_update"], methods, self.seeds, learned)
+            settled = last["learned"] >= ENOUGH and _gain(points) < STEEP
+            most = most_updates(self.capacity(points), last["per_update"], methods, self.seeds, settled)
             if why := _enough(points, most):
                 return points, [], why
             updates *= 2
@@ -150,16 +151,20 @@ class Planning(Running):
         return self.decided("plan", self.curve)
 
 
+def _gain(points: Sequence[dict[str, Any]]) -> float:
+    """What accuracy on examples held out at random gained by the last doubling of updates; 0 before there was one."""
+    found = [float(point["accuracy"]["random"]) for point in points[-2:]]
+    return found[-1] - found[0]
+
+
 def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
     """Why the last number of updates is enough, or the most that there is time for; empty if it is neither."""
     last = points[-1]
-    if len(points) > 1 and last["learned"] >= ENOUGH:
-        gain = last["accuracy"]["random"] - points[-2]["accuracy"]["random"]
-        if gain < GAIN:
-            return (
-                f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
-                f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
-            )
+    if len(points) > 1 and last["learned"] >= ENOUGH and (gain := _gain(points)) < GAIN:
+        return (
+            f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
+            f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
+        )
     if 2 * last["updates"] > min(most, LAST_UPDATES):
         limit = "the time allows" if 2 * last["updates"] > most else "a comparison makes, whatever the time"
         return f"the most that {limit}: {last['learned']:.0%} of training examples are known by heart"

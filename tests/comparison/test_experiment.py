@@ -387,6 +387,21 @@ def test_more_time_for_a_run_that_is_resumed_trains_no_more_updates_than_were_pl
     assert not [name for name in again.ran if name.startswith("train-") and int(name.rsplit("-", 1)[1]) > most]
 
 
+@pytest.mark.parametrize(("gain", "updates"), [(0.05, 1000), (0.15, 2000)])
+def test_while_updates_gain_a_lot_they_go_before_amounts_and_other_methods(tmp_path, gain, updates):
+    class Rising(Growing):
+        def result(self, step: Step) -> dict:
+            found = super().result(step)
+            if step.kind == "trial":
+                share = 0.4 + gain * (step.given["updates"] / FIRST_UPDATES - 1)
+                found["right"]["random"] = "".join("01"[at < 1000 * share] for at in range(1000))
+                found["learned"] = "1" * 100
+            return found
+
+    plan = experiment(tmp_path, Rising(tmp_path, lambda _: 0.0), seconds=100).plan
+    assert plan.updates == updates and (len(plan.times) == 2) == (updates == 1000)
+
+
 @pytest.mark.parametrize(
     ("seconds", "why", "advice"), [(10**6, "most that a comparison makes", "No"), (300, "than the time", "Allow")]
 )

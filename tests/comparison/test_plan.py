@@ -72,9 +72,9 @@ def test_more_time_never_gives_a_poorer_plan(methods, seeds):
 
 @given(METHODS, st.integers(1, 5))
 def test_no_more_updates_than_there_is_time_for(methods, seeds):
-    most = most_updates(1000, 0.001, methods, seeds, learned=False)
+    most = most_updates(1000, 0.001, methods, seeds, settled=False)
     assert most == int(1_000_000 / Plan(1, TIMES[-1:], 1, min(2, seeds), 0).trials(methods))
-    enough = most_updates(1000, 0.001, methods, seeds, learned=True)
+    enough = most_updates(1000, 0.001, methods, seeds, settled=True)
     plan = make_plan(1000, 0.001, enough, methods, seeds)  # what is known by heart leaves time for more than updates
     assert plan.updates == enough < most and plan.times == TIMES and plan.seeds == seeds
     assert plan.others or methods == 6
