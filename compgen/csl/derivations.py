@@ -8,6 +8,8 @@ import numpy as np
 from compgen.csl.rules import FIRST, MOST, Grammar, codes
 from compgen.data.ragged import Ints, ranges
 
+MANY = 1 << 40  # tokens, more than can be written; a number that doubles at each level would overflow
+
 
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -56,7 +58,7 @@ class Side:
             for each symbol of the node's rule, from `begin` on:
                 a token is written; a nonterminal's child is to be written here, and takes its length
         """
-        lengths = self._lengths(levels)
+        lengths = self.lengths(levels)
         whole = lengths[0][roots]
         written = np.empty(int(whole.sum()), dtype=np.int64)
         nodes, begins = roots, np.cumsum(whole) - whole  # a node is here once for each place where it is written
@@ -75,8 +77,8 @@ class Side:
             nodes, begins = children, at[inner]
         return written, whole
 
-    def _lengths(self, levels: Sequence[Level]) -> list[Ints]:
-        """Return how many tokens each node of each level derives."""
+    def lengths(self, levels: Sequence[Level]) -> list[Ints]:
+        """Return how many tokens each node of each level derives; MANY stands for more."""
         found: list[Ints] = []
         for depth in reversed(range(len(levels))):
             length = self.terminals[levels[depth].rule]
@@ -84,7 +86,7 @@ class Side:
                 below = levels[depth + 1]
                 share = self.times[levels[depth].rule[below.parent], below.number] * found[-1]
                 length = length + np.bincount(below.parent, share, minlength=len(length)).astype(np.int64)
-            found.append(length)
+            found.append(np.minimum(length, MANY))
         return found[::-1]
 
 

@@ -12,6 +12,7 @@ from itertools import count as count_from
 from itertools import islice, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgen.augmenters.drawing import BLOCK, MANY, until_exhausted
 from compgen.csl.derivations import Side, sides
@@ -66,15 +67,36 @@ class Exchanges:
     def _add(self, found: dict[str, Found], made: Made, count: int | None) -> None:
         """Add what is wanted, until there are `count`."""
         rows, trees, pieces = made
-        for place, (source, target) in enumerate(zip(*self.written(trees), strict=True)):
+        short = self._short(trees)
+        written = zip(*self.written(trees.take(np.flatnonzero(short))), strict=True)
+        for place, is_short in enumerate(short.tolist()):
             if len(found) == count:
                 return
+            if not is_short:
+                self.left_out[self._too_long] += 1
+                continue
+            source, target = next(written)
             if not self._wanted(source, target):
                 continue
             if source not in found:
                 found[source] = target, int(rows[place]), pieces[place].tolist()
             elif found[source][0] != target:
                 self.left_out["the source was made with another target before"] += 1
+
+    def _short(self, trees: Trees) -> NDArray[np.bool_]:
+        """Which derivations are short enough to be written; no example of the data is longer.
+
+        Where rules repeat a nonterminal, as  NT_1 twice ### NT_1 NT_1,  a few exchanges can make millions of tokens.
+        """
+        source, target = self._sides
+        if not (target.times > 1).any():
+            return np.ones(len(trees.count), dtype=bool)
+        known = max(len(side) for source, targets in self.known.items() for side in (source, *targets))
+        return trees.lengths(source, target) <= max(self.options.longest, known)
+
+    @property
+    def _too_long(self) -> str:
+        return f"more than {self.options.longest:,} tokens on a side"
 
     def outcomes(self, seed: int) -> set[tuple[int, str, str]]:
         """Of some exchanges of one piece (BLOCKS), those that make the source of another example.
@@ -137,7 +159,7 @@ class Exchanges:
                 return False
             why = "the source is in the data with another target"
         elif max(len(source), len(target)) > options.longest:
-            why = f"more than {options.longest:,} tokens on a side"
+            why = self._too_long
         elif any(p not in self._joined and self._stray(*p) for p in _pairs(self._outline(source, target))):
             why = "tokens of the target stand together that never do in the data"
         elif options.seen_heads and not self.classifier.heads(target) <= self._heads:

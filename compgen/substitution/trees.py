@@ -81,6 +81,11 @@ class Trees:
             parent, number = ranges(np.zeros(len(below), dtype=np.int64), below)
         return found
 
+    def lengths(self, source: Side, target: Side) -> Ints:
+        """The number of tokens on the longer side of each tree, (trees)."""
+        levels = self.levels(source.counts - source.terminals)
+        return np.maximum(source.lengths(levels)[0], target.lengths(levels)[0])
+
     def write(self, source: Side, target: Side) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """The sources and the targets that the trees derive: numbers of tokens, one after the other, and lengths."""
         levels, roots = self.levels(source.counts - source.terminals), np.arange(len(self.count))

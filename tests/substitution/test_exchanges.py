@@ -8,6 +8,7 @@ import pytest
 from compgen.augmenters.drawing import BLOCK
 from compgen.augmenters.registry import make
 from compgen.substitution.augmenter import CANDIDATES, Substitute
+from compgen.substitution.trees import Trees
 from tests.substitution.toy import dataset
 
 RULES = """NT_1 of NT_2 ### NT_1 ( NT_2 )
@@ -73,6 +74,24 @@ def test_one_shape_is_drawn_as_often_as_another(grammar):
         piece = found.table.pieces.row(int(pieces[0, 0]), named=True)
         first[int(nodes[found.table.trees.start[piece["tree"]] + piece["node"]])] += piece["node"] > 0
     assert first[2] > 0.4 * first.total()
+
+
+def test_samples_that_double_with_each_exchange_are_left_out_before_they_are_written(tmp_path, monkeypatch):
+    path = tmp_path / "twice.rules"
+    path.write_text("NT_1 twice ### NT_1 NT_1\nwalk ### W\nrun ### R\n")
+    lines = "walk -> W", "run twice -> R R", "run twice twice -> R R R R"
+    found = exchanges(str(path), *lines, chains="insert", rounds=20, longest=16, agreement=0)
+    written = Trees.write
+    sizes = []
+
+    def counted(trees, *sides):
+        sizes.append(trees.lengths(*sides).max(initial=0))
+        return written(trees, *sides)
+
+    monkeypatch.setattr(Trees, "write", counted)
+    made = found.found(None, 0)
+    assert sorted({len(target) for target, *_ in made.values()}) == [8, 16] and max(sizes) == 16
+    assert found.left_out["more than 16 tokens on a side"] > BLOCK
 
 
 def test_a_source_of_the_data_may_have_several_targets(tmp_path):
