@@ -39,5 +39,5 @@ def test_what_leaves_a_part_empty_is_refused():
         by_lemma(paradigms("abc"), 0.9, 0.1)
     with pytest.raises(DataError, match="found the source 'a x', expected the letters of a lemma and tags"):
         by_lemma(Dataset.from_pairs([(["a", "x"], ["a", "N"])]))
-    with pytest.raises(DataError, match="1 lemmas are too few for shares of .* give more, or other shares"):
+    with pytest.raises(DataError, match=r"1 lemmas are too few for shares of .* give more, or other shares"):
         by_lemma(paradigms("a"))
