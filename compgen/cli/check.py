@@ -186,7 +186,7 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     """The next command to type, on `words`; `glued` if their signs should be set apart first."""
     from compgen.data.checks import unformed
     from compgen.data.fields import NAME
-    from compgen.data.lenient import KNOWN
+    from compgen.data.lenient import KNOWN, RENAME
     from compgen.data.mending import mend
 
     if (lacking := unformed(found.rows)) and lacking.severity == "warning":
@@ -195,7 +195,8 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
         mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
         return f"mend it by hand, then cgen check {words}"
-    wrong = (one for one in (*mended.left_out, *found.findings) if one.advice != NAME)  # --fix cannot do that
+    by_hand = (NAME, RENAME)  # --fix cannot do that
+    wrong = (one for one in (*mended.left_out, *found.findings) if one.advice not in by_hand)
     worse = any(one.severity != "note" for one in wrong)
     if dataset is None or (found.format != KNOWN and (mended.rewritten or worse)):
         return f"cgen check {words} --fix mended.{_suffix(found)}"

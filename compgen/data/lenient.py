@@ -39,6 +39,7 @@ Line = TypeVar("Line")
 
 KNOWN = "a known data set"
 NO_TEXT, SAVE = "bytes that are no UTF-8", "save it as UTF-8: of Latin-1, iconv -f latin1 -t utf-8 FILE > NEW"
+RENAME = "rename the column, or all examples are of one split"
 WORDS = "lemma TAB form TAB tags"
 _SCHEMA = {"number": pl.Int64, "source": pl.String, "target": pl.String, "split": pl.String, "rest": pl.String}
 
@@ -241,7 +242,7 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
 def _unread_split(names: Sequence[str]) -> list[Finding]:
     """The finding for a column that may name splits and is not read as such, if there is one."""
     part = unread_split(names)
-    return [Finding("warning", part, [], "rename the column, or all examples are of one split")] if part else []
+    return [Finding("warning", part, [], RENAME)] if part else []
 
 
 def _more(fields: Sequence[Any], places: dict[str, int]) -> str:

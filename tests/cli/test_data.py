@@ -468,7 +468,8 @@ def test_a_column_that_may_name_splits_is_told_and_splits_are_divided_anew_with_
     given.write_text("source,target,part\n" + "".join(f"go {n},GO {n},{'train' if n else 'test'}\n" for n in range(6)))
     with pytest.warns(Remark, match="the column 'part' is not read: if it names train and test, call it 'split'"):
         assert read_dataset(given).splits == {"train": 6}
-    assert "warning  the column 'part' is not read" in compgen("check", given).stdout
+    told = compgen("check", given).stdout
+    assert "warning  the column 'part' is not read" in told and "--fix" not in told, "which cannot rename it"
     (tmp_path / "capital.csv").write_text(given.read_text().replace("source,target,part", "Source,Target,Split"))
     with pytest.warns(Remark, match="the column 'Split' is not read: if it names train and test, call it 'split'"):
         assert read_dataset(tmp_path / "capital.csv").splits == {"train": 6}
