@@ -12,7 +12,8 @@ import numpy as np
 from compgen.comparison import answer
 from compgen.comparison.experiment import Experiment
 from compgen.comparison.parts import Divided, carvings, remembered
-from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, ROUNDS, left_out
+from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, ROUNDS, STEEP, left_out
+from compgen.comparison.planning import last_gain
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
 from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
@@ -119,18 +120,22 @@ class Findings:
         )
 
     def undertrained(self) -> str:
-        """A warning, if the predictor did not even learn the training examples."""
-        curve = self.experiment.planned["curve"]
-        learned = next(one["learned"] for one in curve if one["updates"] == self.plan.updates)
-        if learned >= ENOUGH:
+        """A warning, if the predictor did not learn the training examples, or was still getting much better."""
+        curve, updates = self.experiment.planned["curve"], self.plan.updates
+        learned, gain = next(one["learned"] for one in curve if one["updates"] == updates), last_gain(curve)
+        if learned < ENOUGH:
+            why = f"after {updates:,} updates the bare data's one knows {learned:.0%} of the training examples by heart"
+        elif gain >= STEEP:
+            why = (
+                f"from {curve[-2]['updates']:,} to {curve[-1]['updates']:,} updates, accuracy on examples held out at "
+                f"random still went up by {100 * gain:.0f} points"
+            )
+        else:
             return ""
         advice = "Allow more --minutes or --jobs, or fewer --methods."
-        if self.plan.updates >= LAST_UPDATES:
+        if updates >= LAST_UPDATES:
             advice = "No comparison makes more: try another --predictor."
-        return (
-            f" But the predictor is undertrained: after {self.plan.updates:,} updates the bare data's one knows "
-            f"{learned:.0%} of the training examples by heart. {advice}"
-        )
+        return f" But the predictor is undertrained: {why}. {advice}"
 
     def _configuration(self) -> str:
         return ", ".join([self.experiment.recipe.configuration, *self.experiment.recipe.changes])

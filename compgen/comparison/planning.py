@@ -129,7 +129,7 @@ class Planning(Running):
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": share_right(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], TICK) / updates})
             last, methods = points[-1], len(self.methods)
-            settled = last["learned"] >= ENOUGH and _gain(points) < STEEP
+            settled = last["learned"] >= ENOUGH and last_gain(points) < STEEP
             most = most_updates(self.capacity(points), last["per_update"], methods, self.seeds, settled)
             if why := _enough(points, most):
                 return points, [], why
@@ -151,7 +151,7 @@ class Planning(Running):
         return self.decided("plan", self.curve)
 
 
-def _gain(points: Sequence[dict[str, Any]]) -> float:
+def last_gain(points: Sequence[dict[str, Any]]) -> float:
     """What accuracy on examples held out at random gained by the last doubling of updates; 0 before there was one."""
     found = [float(point["accuracy"]["random"]) for point in points[-2:]]
     return found[-1] - found[0]
@@ -160,7 +160,7 @@ def _gain(points: Sequence[dict[str, Any]]) -> float:
 def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
     """Why the last number of updates is enough, or the most that there is time for; empty if it is neither."""
     last = points[-1]
-    if len(points) > 1 and last["learned"] >= ENOUGH and (gain := _gain(points)) < GAIN:
+    if len(points) > 1 and last["learned"] >= ENOUGH and (gain := last_gain(points)) < GAIN:
         return (
             f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
             f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
