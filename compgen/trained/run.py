@@ -20,6 +20,13 @@ from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
 
+# What is typed, by its name in the record if that is no option's.
+TYPED = {
+    **{"compgen": "version of compgen", "identity": "model"},
+    **{"asked": "-n", "filters": "--filter", "rare_tokens": "--rare-token"},
+}
+
+
 @dataclass(frozen=True)
 class End:
     """The result of a run; counts and seconds include those of the run that it resumes.
@@ -159,7 +166,8 @@ def finished(out: Path, asked: dict[str, Any]) -> bool:
         raise UserError(f"{record}: not a record of sampling: leave out --resume to make {out} anew") from error
     differing = [name for name, value in json.loads(json.dumps(asked)).items() if not same(value, found.get(name))]
     if differing:
-        raise UserError(f"{out}: it is there with another {', '.join(differing)}: leave out --resume to make it anew")
+        typed = ", ".join(TYPED.get(name, f"--{name}") for name in differing)
+        raise UserError(f"{out}: it was made with another {typed}: leave out --resume to make it anew")
     size = out.stat().st_size
     if size != (expected := found.get("bytes", size)):  # records of older versions do not say it
         altered = "cut short or altered: leave out --resume to make it anew"

@@ -44,6 +44,15 @@ std::string model_of(const Options& options) {
 
 std::string record_path(const std::string& out) { return out + ".run.json"; }
 
+// What is typed for a name in the record, as Python's TYPED.
+std::string typed(const std::string& name) {
+  if (name == "compgen") return "version of compgen";
+  if (name == "identity") return "model";
+  if (name == "asked") return "-n";
+  if (name == "filters") return "--filter";
+  return name == "rare_tokens" ? "--rare-token" : "--" + name;
+}
+
 }  // namespace
 
 Json asked_of(const Options& options, const Bundle& bundle) {
@@ -103,10 +112,10 @@ bool is_finished(const std::string& out, const Json& asked) {
   }
   std::string differing;
   for (const auto& [name, value] : asked.items()) {
-    if (!same(found.value(name, Json()), value)) differing += (differing.empty() ? "" : ", ") + name;
+    if (!same(found.value(name, Json()), value)) differing += (differing.empty() ? "" : ", ") + typed(name);
   }
   if (!differing.empty()) {
-    throw UserError(out + ": it is there with another " + differing + ": leave out --resume to make it anew");
+    throw UserError(out + ": it was made with another " + differing + ": leave out --resume to make it anew");
   }
   const auto size = static_cast<std::int64_t>(fs::file_size(out));
   if (size == bytes.value_or(size)) return true;

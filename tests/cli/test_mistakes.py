@@ -235,7 +235,7 @@ MISTAKES = [
     ("train seq2seq pairs.tsv -o x.pt --resume", "x.pt.partial: no such file: no training was interrupted; leave out"),
     ("train seq2seq pairs.tsv -o q.pt --resume --seed 3", "q.pt.partial: saved by a training that differs: "),
     ("sample recomb2 -n 5 --resume", "--resume is for samples that are written to a file"),
-    ("sample recomb2 --draws 9 -o drawn.jsonl --resume", "with another draws"),
+    ("sample recomb2 --draws 9 -o drawn.jsonl --resume", "made with another --draws: "),
     # Methods that do not apply, and what they left.
     ("augment stemcorrupt pairs.tsv -o x.tsv", "example 1: found the source 'walk', expected the letters of a lemma"),
     ("augment stemcorrupt words.tsv -o x.tsv", "no 3 or more characters of the lemma stand together in the form: a"),

@@ -237,7 +237,7 @@ def test_what_is_finished_stays_whichever_program_wrote_it(tmp_path):
             assert done.returncode == 0 and f"{out} is finished: nothing to continue" in done.stderr
             assert not journal.exists()
             done = run(program, RECOMB2, out, "--draws", 60, "--filter", "novel", "--resume")
-            assert done.returncode == 2 and f"{out}: it is there with another filters, draws: leave" in done.stderr
+            assert done.returncode == 2 and f"{out}: it was made with another --filter, --draws: leave" in done.stderr
         assert out.read_bytes() == made
         for broken in ('{"model": "re', '{"more": NaN}', "[]", '[["model", 1]]', '\ufeff{"model": 1}'):
             Path(f"{out}.run.json").write_text(broken)
