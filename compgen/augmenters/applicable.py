@@ -34,7 +34,8 @@ def remarks(dataset: Dataset, applies: Mapping[str, str | None]) -> list[str]:
     lengths = _lengths(Dataset(dataset.frame.unique(SIDES)))
     found, slow = [], [name for name in able if name in BY_THE_SQUARE]
     if untried := [name for name in able if find(name).moment and not _brief(name, lengths)]:
-        found.append(f"Not tried, as that takes longer: {', '.join(untried)}. They may make nothing of these data.")
+        they = "They" if len(untried) > 1 else "It"
+        found.append(f"Not tried, as that takes longer: {', '.join(untried)}. {they} may make nothing of these data.")
     if slow and lengths.max() > LENGTHY:
         found.append(
             f"The longest example has {lengths.max():,} tokens, source and target together. The time and memory of "

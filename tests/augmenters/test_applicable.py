@@ -63,7 +63,7 @@ def test_what_was_not_tried_is_said_and_what_takes_long():
     few = [(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["walk", "twice"], ["W", "W"]), (["jump"], ["J"])]
     assert said(*few) == []
     (one,) = said(*[([f"w{number}"], [f"T{number}"]) for number in range(200)])
-    assert one == "Not tried, as that takes longer: substitute. They may make nothing of these data."
+    assert one == "Not tried, as that takes longer: substitute. It may make nothing of these data."
     long = [(["a"] * 600, ["A"] * (600 + number)) for number in range(3)]
     untried, slow = said(*long)
     assert untried.startswith("Not tried, as that takes longer: csl, substitute, lexsym.")  # GECA refuses them
