@@ -106,10 +106,7 @@ def write_dataset(
         DataError: the format cannot hold the data, e.g. a token with a space in `tsv`, several splits in `scan`.
         UserError: the file cannot be written.
     """
-    if format is None:
-        format = "jsonl" if str(path) == "-" else format_of(path)
-        if format == "text" and not _may_be_text(dataset):
-            format = "scan"
+    format = _format_to_write(dataset, path) if format is None else format
     _check_format(format)
     if format == FOLDER:
         write_folder(dataset, Path(path), record)
@@ -131,12 +128,17 @@ def write_dataset(
 
 def remark_left_out(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
     """Issue a Remark that names the further columns for which a file's format, as in `write_dataset`, has no place."""
-    if format is None:
-        format = "jsonl" if str(path) == "-" else format_of(path)
+    format = _format_to_write(dataset, path) if format is None else format
     further = [column for column in dataset.frame.columns if column not in COLUMNS]
     if further and format != FOLDER and not FORMATS[format].further:
         left_out = f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it"
         warnings.warn(f"{path}: {left_out}", Remark, stacklevel=2)
+
+
+def _format_to_write(dataset: Dataset, path: str | Path) -> str:
+    """Return the format in which `write_dataset` writes where none is named."""
+    format = "jsonl" if str(path) == "-" else format_of(path)
+    return "scan" if format == "text" and not _may_be_text(dataset) else format
 
 
 def format_of(path: str | Path) -> str:

@@ -304,6 +304,12 @@ def test_further_columns_are_kept_or_said_to_be_left_out(tmp_path, command):
     assert set(read_dataset(tmp_path / "y.jsonl").frame["id"]) == set("012345")
 
 
+def test_what_is_left_out_names_the_format_that_txt_stands_for(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"source": "a", "target": "b", "id": 1}\n')
+    with pytest.warns(Remark, match=r"y\.txt: left out, as scan has no place for it: id"):
+        run("write", tmp_path / "x.jsonl", "-o", tmp_path / "y.txt")
+
+
 def test_sentences_are_not_swapped(tmp_path):
     (tmp_path / "s.txt").write_text("a b\n")
     result = run("write", tmp_path / "s.txt", "--swap", "-o", tmp_path / "x.jsonl")
