@@ -118,7 +118,7 @@ def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str |
 
 
 def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any], strict: bool) -> None:
-    from compgen.augmenters.base import METHOD, HandedOver
+    from compgen.augmenters.base import HOST, METHOD, HandedOver
     from compgen.data.formats import remark_left_out, write_dataset
 
     began = time.monotonic()
@@ -142,6 +142,9 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     record = {METHOD: method.name} | asked | made
     write_dataset(samples, out, asked["format"], record)
     remark_left_out(samples, out, asked["format"])
+    replaced = [name for name in (METHOD, *method.columns) if name in dataset.frame.columns]
+    if replaced and HOST in method.columns:  # else no further columns are kept
+        say(f"{out}: {', '.join(replaced)}: written by {method.name}, in place of the data's: rename those to keep them")
     method.close()
     write_record(out, record)
 
