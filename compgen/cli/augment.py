@@ -144,7 +144,7 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     remark_left_out(samples, out, asked["format"])
     replaced = [name for name in (METHOD, *method.columns) if name in dataset.frame.columns]
     if replaced and HOST in method.columns:  # else no further columns are kept
-        say(f"{out}: {', '.join(replaced)}: written by {method.name}, in place of the data's: rename those to keep them")
+        say(f"{out}: {', '.join(replaced)}: by {method.name}, in place of the data's own: rename those to keep them")
     method.close()
     write_record(out, record)
 

@@ -19,11 +19,13 @@ from compgen.sampling.partial import SAVE_EVERY, is_count, partial_file, partial
 from compgen.sampling.resampling import Counts, FilterConfig, Kept
 from compgen.trained.generator import Generator
 
-
-# What is typed, by its name in the record if that is no option's.
+# What a user typed for what the record has; all else is an option's name.
 TYPED = {
-    **{"compgen": "version of compgen", "identity": "model"},
-    **{"asked": "-n", "filters": "--filter", "rare_tokens": "--rare-token"},
+    "compgen": "version of compgen",
+    "identity": "model",
+    "asked": "-n",
+    "filters": "--filter",
+    "rare_tokens": "--rare-token",
 }
 
 

@@ -133,7 +133,7 @@ def test_sigterm_leaves_nothing_behind(tmp_path):
 def test_columns_that_a_method_writes_in_place_of_the_datas_are_told(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"source": "a", "target": "b", "id": 1, "method": "by hand", "host": "here"}\n')
     done = compgen("augment", "resample", tmp_path / "x.jsonl", "-n", 2, "-o", tmp_path / "y.jsonl")
-    assert "y.jsonl: method, host: written by resample, in place of the data's: rename those to keep" in done.stderr
+    assert "y.jsonl: method, host: by resample, in place of the data's own: rename those to keep" in done.stderr
     first = json.loads((tmp_path / "y.jsonl").read_text().splitlines()[0])
     assert (first["id"], first["method"], first["host"]) == (1, "resample", 0)
 

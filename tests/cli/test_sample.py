@@ -135,7 +135,7 @@ def test_resume_begins_what_is_not_there_and_leaves_what_is_finished(tmp_path):
     assert again.returncode == 0 and "is finished" in again.stderr
     elsewhere = ("sample", EXPORTED / "recomb2", *few[2:], "-o", tmp_path / "a.jsonl", "--resume")
     assert "is finished" in compgen(*elsewhere).stderr  # the same model by another name
-    refused(compgen("sample", "recomb2", "--draws", 9, "-o", tmp_path / "a.jsonl", "--resume"), "made with another --draws: ")
+    refused(compgen("sample", "recomb2", "--draws", 9, "-o", tmp_path / "a.jsonl", "--resume"), "another --draws: ")
     record = tmp_path / "a.jsonl.run.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"identity": "of a model retrained since"}))
     refused(compgen(*few, "-o", tmp_path / "a.jsonl", "--resume"), "made with another model: ")

@@ -198,7 +198,7 @@ GOOD = '{"source": ["a"], "target": ["b"]}'
         ("x.scan", "IN: a OUT: b\nIN: a\n", r"line 2: found 'IN: a', expected 'IN: source tokens OUT: target tokens'"),
         ("x.scan", "a OUT: b\n", "line 1: found 'a OUT: b'"),
         ("x.scan", "IN: a OUT: b OUT: c\n", "line 1: found 'IN: a OUT: b OUT: c'"),
-        ("x.jsonl", f"{GOOD}\n\nnope\n", r"line 3: found 'nope', which is no JSON.*, expected on one line \{\"source\""),
+        ("x.jsonl", f"{GOOD}\n\nnope\n", r"line 3: found 'nope', which is no JSON.* on one line \{\"source\""),
         ("x.jsonl", f"{GOOD}\n[1]\n", r"line 2: found '\[1\]', not an object"),
         ("x.jsonl", '{"in": "a", "output": "b"}', r"line 1: found the columns 'in', 'output', expected 'source'"),
         ("x.jsonl", f'{GOOD}\n{{"source": [1], "target": ["b"]}}\n', r'line 2: found "source": \[1\]'),
