@@ -165,6 +165,13 @@ def test_advice_on_a_csv_is_of_its_sign_and_of_columns_that_may_be_sides(folder)
     assert "see that fields are separated by ';', and quoted where they hold it" in result.stdout
 
 
+def test_a_line_for_excel_before_the_names_is_told_and_left_out(folder):
+    (folder / "x.csv").write_text("sep=;\nsource;target;id\nplay it;play();1\nstop it;stop();2\n")
+    result = run("x.csv", "--fix", "y.csv")
+    assert "error    line 1: a line sep=, for Excel, before the names of columns" in result.stdout
+    assert (folder / "y.csv").read_text().startswith("source,target,id\nplay it,play(),1\n")
+
+
 def test_words_of_which_no_line_is_right_are_refused_as_by_other_commands(folder):
     (folder / "deu.tsv").write_text("gehen\tging\tv;pst\nsehen\tsah\tv;pst\nrufen\trief\n")
     result = run("deu.tsv", "--fix", "mended.tsv")
