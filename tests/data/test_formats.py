@@ -173,6 +173,14 @@ def test_blank_lines_before_the_first_example_decide_nothing(monkeypatch, conten
     assert read_dataset("-").pairs() == [(["a", "b"], ["c", "d"])]
 
 
+def test_what_may_be_csv_is_told_to_be_read_as_sentences(monkeypatch, recwarn):
+    for content in (b"yes , he came, too .\n", b"frage,programm\na,b\n"):
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
+        read_dataset("-")
+    (told,) = recwarn
+    assert "standard input: read as sentences, one a line; if this is CSV, save it" in str(told.message)
+
+
 def test_standard_output_is_jsonl_unless_told_otherwise(monkeypatch):
     output = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(buffer=output))
