@@ -16,7 +16,8 @@ PARTS = ("train", "validation", "test")
 def by_lemma(dataset: Dataset, train: float = 0.8, validation: float = 0.1, seed: int = 0) -> Dataset:
     """Fill `train`, then `validation`, with random lemmas up to these shares of the examples; the rest is `test`."""
     if not (train > 0 and validation >= 0 and train + validation < 1):
-        raise DataError(f"shares of {train:g} for train and {validation:g} for validation leave nothing to test on")
+        rest = "test" if train > 0 else "train"
+        raise DataError(f"shares of {train:g} for train and {validation:g} for validation leave nothing to {rest} on")
     lemmas = [_lemma(source) for source in dataset.frame["source"].to_list()]
     names, which, counts = np.unique(lemmas, return_inverse=True, return_counts=True)
     order = stream(Purpose.LEMMA_SPLIT, seed).permutation(len(names))

@@ -332,6 +332,7 @@ def test_split_lemma_and_swap(tmp_path):
         ((0,), "leave nothing to test on"),
     ):
         assert wrong in str(run(*lemma, *options).exception)
+    assert "leave nothing to train on" in str(run(*lemma[:-1], "--train", 0).exception)
     assert run("write", tmp_path / "parts.tsv", "--swap", "-o", tmp_path / "analysis.tsv").exit_code == 0
     assert read_dataset(tmp_path / "analysis.tsv") == parts.swapped()
 
