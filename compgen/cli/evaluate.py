@@ -138,7 +138,7 @@ def evaluate(
     named = list(zip(models, systems, strict=True))
     if options.together:
         named.append((TOGETHER, Committee([one for one in systems if isinstance(one, Predictor)], models)))
-    _say_learnt(named, data, whole)
+    _say_learnt([*named, *([(str(options.otherwise), second)] if second else [])], data, whole)
     rows, items = [], []
     for model, system in named:
         say(f"{model}: {len(examples):,} examples")

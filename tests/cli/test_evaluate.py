@@ -46,3 +46,6 @@ def test_training_examples_are_told_of_by_a_limit_too(tmp_path, capsys):
     evaluate([str(tmp_path / "p.pt")], str(tmp_path / "renamed.tsv"), Options(limit=2), USUALLY)
     said = capsys.readouterr().err
     assert "renamed.tsv: these are the examples it was trained on" in said and "p.pt: 2 examples" in said
+    second = Options(direct=True, otherwise=str(tmp_path / "p.pt"))
+    evaluate(["recomb2"], str(tmp_path / "renamed.tsv"), second, USUALLY)
+    assert "renamed.tsv: these are the examples it was trained on" in capsys.readouterr().err
