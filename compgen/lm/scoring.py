@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -345,6 +346,7 @@ def _with_blank(sources: list[list[str]], filled: list[bool]) -> list[list[str]]
 
 
 def _feed(stream: io.BufferedReader | gzip.GzipFile, sink: IO[bytes], errors: list[Exception]) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})  # in this thread: by default it would end a command
     try:
         with suppress(BrokenPipeError), sink:  # the program's message says why it ended
             while chunk := stream.read1(1 << 20):

@@ -113,6 +113,17 @@ def test_a_text_has_one_split(folder, tmp_path):
     assert not (tmp_path / "x.bin").exists()
 
 
+def test_a_fault_is_told_of_texts_that_are_passed_on(folder, tmp_path):
+    """The program that scores ends before it has read all of them."""
+    words = "\x01 the cat\n" + "the cat saw a dog\n" * 200_000
+    (tmp_path / "bad.txt.gz").write_bytes(gzip.compress(words.encode()))
+    found = "line 1: found the control character 0x01"
+    refused(compgen("lm", "perplexity", folder / "base.bin", tmp_path / "bad.txt.gz"), f"bad.txt.gz, {found}")
+    refused(compgen("lm", "rescore", folder / "base.bin", "-", stdin=words), f"-, {found}")
+    model = folder / "test.txt"
+    refused(compgen("lm", "perplexity", model, tmp_path / "bad.txt.gz"), f"{model}: not a model that KenLM can read")
+
+
 def test_perplexity_of_files_and_pipes(folder, tmp_path):
     texts = [folder / "val.txt", folder / "test.txt"]
     table = good("perplexity", folder / "base.bin", *texts).stdout
