@@ -111,7 +111,8 @@ def score(
     if str(text) == "-":
         raise UserError("a recurrent model reads the text once more: give it as a file")
     with opened(text, blank=blank) as (stream, _):
-        lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="\n")
+        # It reads ahead of the blocks, in whose order bad bytes are told.
+        lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", errors="replace", newline="\n")
         sentences = (words for words in map(split_words, lines) if words or blank)
         for block in blocks:
             yield _with_neural(block, neural, list(islice(sentences, len(block.lengths))))

@@ -144,6 +144,23 @@ def test_a_program_that_was_killed_is_said(monkeypatch, arpa, tmp_path, ask):
         ask(arpa)
 
 
+def test_bytes_that_are_read_ahead_for_a_recurrent_model_are_told_in_their_turn(monkeypatch, tmp_path):
+    class Recurrent:
+        def __init__(self, *_):
+            pass
+
+        def score(self, sentences):
+            tokens = sum(len(words) + 1 for words in sentences)
+            return np.zeros(tokens, np.float32), np.ones(tokens, np.uint8)
+
+    monkeypatch.setattr(scoring, "NeuralModel", Recurrent)
+    line = b"word " * 39 + b"last\n"
+    lines = (1 << 20) // len(line)  # the last that are whole in the first block
+    (tmp_path / "bad.txt").write_bytes(line * lines + b"caf\xe9 " + line)
+    with pytest.raises(DataError, match=rf"bad\.txt, line {lines + 1}: found bytes that are not UTF-8"):
+        score_all([tmp_path / "lstm.pt"], tmp_path / "bad.txt")
+
+
 def test_without_the_programs_it_is_said_how_to_get_them(monkeypatch, text):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setenv("PATH", "/nowhere")
