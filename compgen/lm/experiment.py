@@ -135,8 +135,9 @@ def experiment(
     for part in learnt:
         watch(f"warning: {measured[part]}: all sentences of the {part} text are in the training text: give others")
     estimation = estimation or Estimation()
-    if not any(estimation.prune[:1]):  # otherwise the model does not know all words of the text
-        check_vocabularies(partners, set(training.frame["source"].explode()))
+    if any(estimation.prune[:1]):
+        raise UserError(f"prune {estimation.prune}: expected 0 for 1-grams: models that are mixed know the same words")
+    check_vocabularies(partners, set(training.frame["source"].explode()))
     read, settings = _read(training, measured, partners), _settings(scheme, estimation, seeds)
     if read["validation sentences"] == read["test sentences"]:
         raise UserError(f"{test}: {_TUNED_TO_TEST.format(f'a copy of the validation text {validation}')}")
@@ -258,7 +259,8 @@ class _Setting:
         try:
             self.fallbacks[name] = estimate(texts, out, estimation)["fallback_orders"]
         except DataError as error:  # names a file that is none of the user's
-            raise DataError(str(error).replace(str(self.text), "the training text")) from error
+            said = str(error).replace(f"{self.text}, line", "the training text, sentence")
+            raise DataError(said.replace(str(self.text), "the training text")) from error
         return out
 
     def trial(self, seed: int) -> Trial:

@@ -112,6 +112,18 @@ def test_a_template_has_as_few_variants_as_give_the_count():
         assert sentences_of(augmenter, count, 0) == drawn(count, variants)
 
 
+def test_models_that_would_know_other_words_or_a_bad_word_are_refused(tmp_path):
+    """A word that one model leaves out, another may know; and lines are none of the user's file, whose blanks go."""
+    texts = [write_sentences(sentences(80, seed), tmp_path / f"{seed}.txt") for seed in (1, 2)]
+    for bad, prune, message in (
+        ([], (1, 1), r"^prune \(1, 1\): expected 0 for 1-grams"),
+        ([["the", "<s>"]], (), r"^the training text, sentence 61: found <s>"),
+    ):
+        data = Dataset.from_pairs((tokens, []) for tokens in [*sentences(60, 0), *bad])
+        with pytest.raises(UserError, match=message):
+            experiment(data, *texts, tmp_path / "out", SCHEMES["paper"], Estimation(prune=prune))
+
+
 def test_a_text_that_is_the_training_text_is_said_to_be_it(tmp_path):
     said, data = [], Dataset.from_pairs((tokens, []) for tokens in sentences(60, 1)[:9])
     texts = [write_sentences(sentences(60, seed)[:9], tmp_path / f"{seed}.txt") for seed in (1, 2)]
