@@ -81,7 +81,7 @@ def _native() -> Path:
 def plain(message: str) -> str:
     """Return the error message of one of the PROGRAMS without the place in KenLM's sources."""
     # Each word is looked at once, from its beginning: one of a damaged file may be very long.
-    return re.sub(r"(?<!\S)\S+\.(?:cc|hh):\d+ in .*? threw \w+(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
+    return re.sub(r"(?<!\S)\S+\.(?:cc|hh):\d+ in .*? threw \S+?(?: because `.*?')?\.\s*", "", message, flags=re.DOTALL)
 
 
 def install(folder: Path, watch: Callable[[str], None] = lambda _: None, sanitize: str = "") -> None:

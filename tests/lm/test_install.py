@@ -26,6 +26,7 @@ def test_messages_are_without_places_in_sources():
     assert plain(message) == "first line"
     assert plain("m.bin: not a model: End of file in the 1-gram") == "m.bin: not a model: End of file in the 1-gram"
     assert plain(f"a\n{Path('x')}.hh:1 in f threw E. b") == "a\nb"
+    assert plain("/tmp/lmplz_main.cc:27 in f(int) threw util::Exception. Bad threshold") == "Bad threshold"
     assert plain("a" * 2**20) == "a" * 2**20  # a line of a damaged file; in time that its square would not allow
 
 
