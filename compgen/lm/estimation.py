@@ -165,6 +165,8 @@ def _check_suffix(out: Path, estimation: Estimation) -> None:
     """Raise UserError for a model's name that promises another file than would be written."""
     if out.suffix == ".gz":
         raise UserError(f"{out}: models are not compressed: leave out .gz, or make it binary")
+    if out.suffix == ".pt":
+        raise UserError(f"{out}: .pt is of recurrent models: choose another suffix, such as .bin")
     if out.suffix == ".arpa" and (estimation.kind, estimation.quantise) != (Estimation.kind, None):
         raise UserError(f"{out}: kind and quantise are of binary models, and .arpa is text: leave one out")
 

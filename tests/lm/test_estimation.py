@@ -184,6 +184,11 @@ def test_what_cannot_be_is_said(options, message):
         Estimation(**options)
 
 
+def test_a_model_is_not_called_what_none_opens(text, tmp_path):
+    with pytest.raises(UserError, match=r"base\.pt: \.pt is of recurrent models: choose another suffix, such as \.bin"):
+        estimate([text], tmp_path / "base.pt", Estimation(fallback=True))
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc, which says what threads do")
 def test_a_program_whose_threads_wait_for_each_other_is_ended(monkeypatch):
     monkeypatch.setattr(estimation, "ASLEEP", 0.5)
