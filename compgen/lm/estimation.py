@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from compgen.data.content import name_of
 from compgen.errors import DataError, UserError, how_it_ended
 from compgen.files import atomic_path, check_writable, writing
 from compgen.lm.install import plain, program
@@ -180,7 +181,7 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
     if process.returncode == 0:
         return said
     if "BadDiscountException" in said:
-        names = ", ".join("standard input" if str(text) == "-" else str(text) for text in texts)
+        names = ", ".join(map(name_of, texts))
         found = _REASON.search(said)
         reason = found[1] if found else ""
         raise DataError(
@@ -190,6 +191,8 @@ def _run(command: Sequence[object], texts: Sequence[Path], estimation: Estimatio
     if any(sign in said for sign in _TOO_LITTLE):
         raise UserError(f"memory {estimation.memory}: too little for lmplz, expected 32M or more, as 1G")
     name, last = Path(words[0]).name, [line for line in plain(said).splitlines() if line.strip()][-3:]
+    if name == "lmplz" and "Cannot allocate memory" in said:
+        raise UserError(f"memory {estimation.memory}: more than lmplz can have on this machine, expected less")
     if not last or process.returncode == -signal.SIGKILL:  # what was said last was of its progress
         raise UserError(how_it_ended(name, process.returncode))
     raise UserError(f"{name} failed: {' '.join(last)}")

@@ -184,6 +184,11 @@ def test_what_cannot_be_is_said(options, message):
         Estimation(**options)
 
 
+def test_memory_that_cannot_be_had_is_told_by_its_option(text, tmp_path):
+    with pytest.raises(UserError, match=r"^memory 900T: more than lmplz can have on this machine, expected less$"):
+        estimate([text], tmp_path / "base.bin", Estimation(fallback=True, memory="900T"))
+
+
 def test_a_model_is_not_called_what_none_opens(text, tmp_path):
     with pytest.raises(UserError, match=r"base\.pt: \.pt is of recurrent models: choose another suffix, such as \.bin"):
         estimate([text], tmp_path / "base.pt", Estimation(fallback=True))
