@@ -9,6 +9,7 @@ import typer
 from compgen.cli.augment import check_settings, check_written, configured
 from compgen.cli.common import LEARNT, DataArgument, LearnOption, SeedOption, SetOption, load_split, say
 from compgen.cli.options import with_options
+from compgen.cli.quality import say_warnings
 from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.data.named import Columns
@@ -57,6 +58,7 @@ def csl(
     except ExhaustedError as error:
         say(f"the grammar can parse, but cannot be sampled: {error}")
     say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in done.items()))
+    say_warnings(method.warnings())
     print(out)
 
 

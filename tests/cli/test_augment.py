@@ -317,6 +317,13 @@ def test_csl_induces_a_grammar_and_draws_from_it(tmp_path):
     refused(compgen(*trained, "--rules", data), "it is read, too")
 
 
+def test_a_training_warns_of_unlabelled_sources_that_change_nothing(pairs, tmp_path):
+    (tmp_path / "more.txt").write_text("fly\n")
+    words = ("train", "csl", pairs, "--set", "training.steps=2", "--unlabelled", tmp_path / "more.txt")
+    done = compgen(*words, "-o", tmp_path / "g.grammar")
+    assert done.returncode == 0 and "warning: none of the 1 sources of --unlabelled has a parse" in done.stderr
+
+
 def test_csl_on_smcalflow(tmp_path, monkeypatch):
     folder = tmp_path / "smcalflow_cs" / "calflow.orgchart.event_create" / "source_domain_with_target_num8"
     folder.mkdir(parents=True)
