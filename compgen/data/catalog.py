@@ -3,6 +3,7 @@
 import difflib
 import operator
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
@@ -224,14 +225,15 @@ def _read(
     spec: str, format: str | None, answers: bool, columns: Columns, content: bytes | None, blanks: bool
 ) -> Dataset:
     """Read a file, a folder or standard input, and name the command that shows more of what is wrong there."""
+    check = f"cgen check {shlex.quote(spec)}"
     try:
         dataset = read_dataset(spec, format, answers, columns, content, blanks)
     except DataError as error:
         if Path(spec).exists() and not answers and re.search(r", (line|row) \d", str(error)):
-            raise DataError(f"{error}; `cgen check {spec}` shows all such mistakes and can mend them") from None
+            raise DataError(f"{error}; `{check}` shows all such mistakes and can mend them") from None
         raise
     if remark := checks.worst(dataset):
-        warnings.warn(f"{spec}: {remark}; `cgen check {spec}` shows where", Remark, stacklevel=3)
+        warnings.warn(f"{spec}: {remark}; `{check}` shows where", Remark, stacklevel=3)
     return dataset
 
 

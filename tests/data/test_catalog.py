@@ -1,6 +1,7 @@
 """The catalog: files, names, and what is neither."""
 
 import re
+import shlex
 
 import polars as pl
 import pytest
@@ -127,10 +128,11 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch, name):
 
 
 def test_a_wrong_line_of_a_users_file_names_the_command_that_shows_all(tmp_path):
-    (tmp_path / "x.tsv").write_text("a\tb\nc\n")
-    shown = f"`cgen check {tmp_path / 'x.tsv'}` shows all such mistakes and can mend them"
-    with pytest.raises(DataError, match=re.escape("line 2: found no TAB in 'c'") + ".*" + re.escape(shown)):
-        load(str(tmp_path / "x.tsv"))
+    for name in ("x.tsv", "my x.tsv"):
+        (tmp_path / name).write_text("a\tb\nc\n")
+        shown = f"`cgen check {shlex.quote(str(tmp_path / name))}` shows all such mistakes and can mend them"
+        with pytest.raises(DataError, match=re.escape("line 2: found no TAB in 'c'") + ".*" + re.escape(shown)):
+            load(str(tmp_path / name))
     with pytest.raises(DataError) as answers:  # predictions are a program's: they are made again, not mended
         load(str(tmp_path / "x.tsv"), answers=True)
     assert "cgen check" not in str(answers.value)
