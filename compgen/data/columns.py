@@ -5,8 +5,8 @@ JSON has fewer types than Polars, and its readers hold numbers in 64-bit floats.
 - A key that a line lacks is null there.
 - Values of different kinds in one column, objects, and lists in lists are kept as text: strings as they are, other
   values spelled in JSON. Whole numbers and fractions count as one kind.
-- Numbers that a 64-bit float cannot hold (integers of LIMIT or more, infinite ones) are text, and with them their
-  column, in reading as in writing.
+- Integers that a 64-bit float cannot hold (LIMIT or more) are text, and with them their column, in reading as in
+  writing. So are, in writing, NaN and infinite numbers, which JSON does not have; where a line has them, they are read.
 """
 
 import json

@@ -11,7 +11,7 @@ import polars as pl
 
 from compgen.data.checks import Finding
 from compgen.data.content import looks_like_json
-from compgen.data.records import separator
+from compgen.data.records import JSON, separator
 
 NAME = "pairs or words? name it .tsv, or words .unimorph"
 BARS = re.compile(r"\s*\|\|\|\s*")
@@ -124,12 +124,15 @@ def _parts(text: str) -> list[tuple[int, str]]:
 
 def _records(texts: Iterator[tuple[int, str]]) -> Fields:
     names: dict[str, None] = {}
-    records, bad = [], []
+    records, bad, twice = [], [], list[int]()
     for number, text in texts:
         try:
-            record = json.loads(text)
+            record = JSON.decode(text)
             if "\\u" in text:  # half of a surrogate pair, which no text in UTF-8 and so no frame can hold
                 json.dumps(record, ensure_ascii=False).encode()
+        except KeyError:
+            twice.append(number)
+            continue
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
@@ -137,11 +140,11 @@ def _records(texts: Iterator[tuple[int, str]]) -> Fields:
             continue
         names |= dict.fromkeys(record)
         records.append((number, record))
-    finding = Finding(
-        "error", "no object of JSON in UTF-8", bad, "mend the line, as: " + '{"source": "a", "target": "b"}'
-    )
+    advice = 'mend the line, as: {"source": "a", "target": "b"}'
+    findings = [Finding("error", "no object of JSON in UTF-8", bad, advice)] if bad else []
+    findings += [Finding("error", "a key twice in an object", twice, "delete one of them")] if twice else []
     rows: list[tuple[int, list[Any]]] = [(number, [record.get(name) for name in names]) for number, record in records]
-    return Fields(rows, list(names), [finding] * bool(bad))
+    return Fields(rows, list(names), findings)
 
 
 READERS = {"csv": _csv, "jsonl": _jsonl, "json": _json, "scan": _scan, "tsv": _tabs, "text": _sentences}

@@ -298,12 +298,19 @@ def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
             what = f"the first line ({' | '.join(names)}) is names of columns"
             findings.append(Finding("warning", what, [number], f"delete it; --fix does; or say {naming(*names[1:3])}"))
             rows = rows[1:]
+    findings += _unread_fields(width - first)
     order = range(first, min(width, first + 3))
     meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
     frame = _frame([(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows])
     if table.format == "tsv" and (strange := strange_first(frame)):
         findings.append(strange)
     return table._replace(meaning=meaning, rows=frame, findings=findings)
+
+
+def _unread_fields(width: int) -> list[Finding]:
+    """The finding for lines with more fields than source, target and split, if they have."""
+    what, advice = f"{width} fields, of which the first three are read", "leave the others out; --fix does"
+    return [Finding("error", what, [], advice)] if width > len(COLUMNS) else []
 
 
 def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:
@@ -317,25 +324,31 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
         warnings.simplefilter("ignore")  # the meaning says it
         renamed = columns.renaming(names, name)
     place = {renamed[given]: at for at, given in enumerate(names)}
-    sides = [place["source"], place["target"], *([place["split"]] if "split" in place else [])]
+    sides, at_split = [place["source"], place["target"]], place.get("split")
     rest = {key: at for key, at in place.items() if key not in COLUMNS}
-    picked, bad, spaced, broken = [], [], list[int](), list[int]()
+    picked, bad, unnamed, spaced, broken = [], [], list[int](), list[int](), list[int]()
     for number, fields in rows:
         texts = [_text(fields[at]) for at in sides]
-        if None in texts[:2]:
+        split = None if at_split is None else fields[at_split]
+        if None in texts:
             bad.append(number)
             continue
-        spaced += [number] * any(_is_spaced(fields[at]) for at in sides[:2])
-        broken += [number] * any(isinstance(fields[at], str) and "\n" in fields[at].strip() for at in sides[:2])
-        picked.append((number, *texts[:2], texts[2] if len(texts) > 2 else None, _more(fields, rest) if rest else None))
+        if not isinstance(split, str | None):
+            unnamed.append(number)
+            continue
+        spaced += [number] * any(_is_spaced(fields[at]) for at in sides)
+        broken += [number] * any(isinstance(fields[at], str) and "\n" in fields[at].strip() for at in sides)
+        picked.append((number, *texts, split, _more(fields, rest) if rest else None))
     what = "a side that is missing, or neither a string nor a list of strings"
-    findings = [*table.findings, *([Finding("error", what, bad, "mend it, or leave it out")] if bad else [])]
-    findings += _spaced(spaced)
-    if broken:
-        advice = "where lines or indentation matter, as in code, write them as tokens of their own"
-        findings.append(Finding("note", "a side of several lines, read as one: line ends are spaces", broken, advice))
-    findings += _unread_split(names)
-    chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (len(sides) > 2)
+    advice = "where lines or indentation matter, as in code, write them as tokens of their own"
+    wrong = (
+        Finding("error", what, bad, "mend it, or leave it out"),
+        Finding("error", "a split that is no string", unnamed, 'write its name, as "split": "train"'),
+        *_spaced(spaced),
+        Finding("note", "a side of several lines, read as one: line ends are spaces", broken, advice),
+    )
+    findings = [*table.findings, *(one for one in wrong if one.lines), *_unread_split(names)]
+    chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (at_split is not None)
     return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
 
 
