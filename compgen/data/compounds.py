@@ -186,7 +186,7 @@ def _trees(dataset: Dataset) -> Iterator[_Tree]:
             yield _tree(target)
         except ValueError as error:
             raise DataError(
-                f"{error} in the target {' '.join(target)!r}; `cgen check` lists all such examples, "
+                f"{error} in the target {' '.join(target)!r:.200}; `cgen check` lists all such examples, "
                 "and its --fix writes the data without them"
             ) from None
 

@@ -99,7 +99,7 @@ class Dataset:
             except (TypeError, ValueError):
                 raise DataError(f"a pair is two lists of tokens, found {pair!r:.80}") from None
             if isinstance(source, _NO_LISTS) or isinstance(target, _NO_LISTS):
-                raise DataError(f"each side of a pair is a list of tokens, found ({source!r}, {target!r})")
+                raise DataError(f"each side of a pair is a list of tokens, found ({source!r:.80}, {target!r:.80})")
         for one in zip(sources, targets, strict=True):
             if None in one[0] or None in one[1]:
                 raise DataError(f"tokens are strings: found None in {one!r:.80}")
@@ -275,7 +275,7 @@ def check_sides(frame: pl.DataFrame, method: str) -> None:
     if paired.any() and not paired.all():
         example = frame.row(int((~paired).arg_true()[0]), named=True)
         raise DataError(
-            f"{method}: found the example {' '.join(example['source'])!r} -> {' '.join(example['target'])!r}, "
+            f"{method}: found the example {' '.join(example['source'])!r:.80} -> {' '.join(example['target'])!r:.80}, "
             "expected a source and a target in all examples, or sentences with an empty target in all"
         )
     if not paired.any() and not sources.all():

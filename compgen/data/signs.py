@@ -32,14 +32,14 @@ def apart(dataset: Dataset, *, marked: bool = False) -> Dataset:
     tokens, mark = _distinct(dataset), JOINER if marked else ""
     taken = next((token for token in tokens if marked and JOINER in token), None)
     if taken is not None:
-        raise DataError(f"found {taken!r}, which has the sign of what stood close ({JOINER}) already")
+        raise DataError(f"found {taken!r:.80}, which has the sign of what stood close ({JOINER}) already")
     made: dict[str, list[str]] = {}
     for token, found in zip(tokens, tokens.str.extract_all(_PIECE).to_list(), strict=True):
         first, *others = _whole_numbers(found) or [token]
         made[token] = [first, *(mark + piece for piece in others)]
         for piece in made[token]:
             if why := why_not_data(piece):
-                raise DataError(f"found {token!r}, of which {piece!r} would be a token, which {why}")
+                raise DataError(f"found {token!r:.80}, of which {piece!r} would be a token, which {why}")
     return _with_sides(dataset, lambda side: [piece for token in side for piece in made[token]])
 
 

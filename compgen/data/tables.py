@@ -58,7 +58,7 @@ def check_tokens(dataset: Dataset, forbidden: str, why: str) -> None:
         tokens = dataset.frame[column].explode().drop_nulls()
         bad = tokens.filter((tokens == "") | tokens.str.contains(forbidden))
         if len(bad):
-            raise DataError(f"{why}: found the {column} token {bad[0]!r}; write jsonl or parquet instead")
+            raise DataError(f"{why}: found the {column} token {bad[0]!r:.80}; write jsonl or parquet instead")
 
 
 def check_one_split(dataset: Dataset, what: str) -> None:

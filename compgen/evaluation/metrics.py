@@ -193,5 +193,5 @@ def check_executes(references: Sequence[Tokens], sources: Sequence[Tokens], exec
         if not right:
             raise DataError(
                 f"execution by {execute} needs targets that execute to their sources: found the source "
-                f"{' '.join(source)!r} with the target {' '.join(reference)!r}"
+                f"{' '.join(source)!r:.200} with the target {' '.join(reference)!r:.200}"
             )

@@ -6,8 +6,12 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from compgen.data.examples import Dataset, Example
+from compgen.data.compounds import Trees
+from compgen.data.examples import Dataset, Example, check_sides
+from compgen.data.formats import write_dataset
+from compgen.data.signs import apart
 from compgen.errors import DataError, UserError
+from compgen.evaluation.metrics import check_executes
 
 TRAIN = Dataset.from_pairs([(["jump", "twice"], ["J", "J"]), (["walk"], ["W"]), (["jump", "twice"], ["J", "J"])])
 TEST = Dataset.from_pairs([(["walk"], ["W"])], split="test")
@@ -192,3 +196,24 @@ def test_only_a_dataset_can_be_added(other):
 def test_what_holds_no_pairs_is_told(pairs):
     with pytest.raises(DataError, match="expected pairs of two lists of tokens"):
         Dataset.from_pairs(pairs)
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: Dataset.from_pairs([(LONG, ["a"])]),
+        lambda: check_sides(Dataset.from_pairs([(["a"], ["b"]), ([LONG], [])]).frame, "geca"),
+        lambda: write_dataset(Dataset.from_pairs([([f"{LONG} x"], ["a"])]), "x.tsv"),
+        lambda: Trees().atoms(Dataset.from_pairs([(["a"], ["f", "(", LONG])])),
+        lambda: apart(Dataset.from_pairs([([f"{LONG}\uffed"], ["a"])]), marked=True),
+        lambda: check_executes([["walk"]], [[LONG]], "scan"),
+    ],
+    ids=["a pair", "sides", "a token", "brackets", "signs", "execution"],
+)
+def test_a_message_is_short_though_the_data_are_long(refused):
+    with pytest.raises(DataError) as error:
+        refused()
+    assert len(str(error.value)) < 500
