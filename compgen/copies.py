@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from compgen.errors import UserError
+from compgen.interrupts import broken_pipes_raise
 
 _SERVE = "from compgen.copies import serve; serve()"
 _MEMORY = (
@@ -40,8 +41,9 @@ class Copies:
         for process in self._processes:
             assert process.stdin is not None
             try:
-                process.stdin.write(message)
-                process.stdin.flush()
+                with broken_pipes_raise():
+                    process.stdin.write(message)
+                    process.stdin.flush()
             except OSError as error:
                 raise UserError(_MEMORY) from error
 
@@ -79,14 +81,14 @@ def copies(makers: Sequence[Callable[[], object]]) -> Iterator[Copies]:
             processes.append(process)
         for process, make in zip(processes, makers, strict=True):
             assert process.stdin is not None
-            with suppress(OSError):  # if the copy has ended, the first call says so
+            with suppress(OSError), broken_pipes_raise():  # if the copy has ended, the first call says so
                 pickle.dump(make, process.stdin)
                 process.stdin.flush()
         yield Copies(processes)
     finally:
         for process in processes:
             process.kill()
-            with suppress(OSError):  # there may be something left to write to it
+            with suppress(OSError), broken_pipes_raise():  # there may be something left to write to it
                 process.communicate()
 
 

@@ -1,4 +1,4 @@
-"""Handling Ctrl-C and SIGTERM between two steps of the work, so that its state can be saved."""
+"""Signals: Ctrl-C and SIGTERM between two steps of the work, so that its state can be saved; and broken pipes."""
 
 import signal
 import threading
@@ -32,3 +32,21 @@ def interruptible() -> Iterator[Sequence[int]]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def broken_pipes_raise() -> Iterator[None]:
+    """Within it, writing to a process that has ended raises BrokenPipeError in this thread.
+
+    SIGPIPE would end a command without a word: commands leave it to the system, so that `cgen ... | head` ends quietly.
+    """
+    if not hasattr(signal, "SIGPIPE"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        yield
+    finally:
+        if signal.SIGPIPE not in before and signal.SIGPIPE in signal.sigpending():
+            signal.sigwait({signal.SIGPIPE})  # else it would be delivered now
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -80,6 +80,23 @@ def test_a_copy_that_was_killed_is_said():
             ask(team)
 
 
+ENDED = """
+import signal
+from compgen.copies import copies
+
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in a command
+with copies([dict]) as team:
+    team._processes[0].kill()
+    team._processes[0].wait()
+    team.call("clear")
+"""
+
+
+def test_a_copy_that_was_killed_is_said_in_commands_too():
+    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, check=False)
+    assert "UserError: a process that works beside this one has ended, perhaps for want of memory" in done.stderr
+
+
 def test_copies_are_ended_in_the_middle_of_their_work_when_the_block_raises():
     began = time.monotonic()
     with suppress(KeyboardInterrupt), copies(makers(1)) as team:

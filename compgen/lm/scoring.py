@@ -3,7 +3,6 @@
 import gzip
 import io
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
 from compgen.errors import DataError, Remark, UserError, how_it_ended
 from compgen.files import writing
+from compgen.interrupts import broken_pipes_raise
 from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
 
@@ -347,9 +347,8 @@ def _with_blank(sources: list[list[str]], filled: list[bool]) -> list[list[str]]
 
 
 def _feed(stream: io.BufferedReader | gzip.GzipFile, sink: IO[bytes], errors: list[Exception]) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})  # in this thread: by default it would end a command
     try:
-        with suppress(BrokenPipeError), sink:  # the program's message says why it ended
+        with broken_pipes_raise(), suppress(BrokenPipeError), sink:  # the program's message says why it ended
             while chunk := stream.read1(1 << 20):
                 sink.write(chunk)
     except (EOFError, OSError, zlib.error) as error:

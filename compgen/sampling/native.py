@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from compgen.errors import UserError, how_it_ended
+from compgen.interrupts import broken_pipes_raise
 from compgen.runtime import device
 from compgen.runtime.bundle import Bundle, resolve
 from compgen.sampling.batching import Draw
@@ -92,11 +93,14 @@ def _lines(bundle: Bundle, options: Mapping[str, object], text: str = "") -> lis
     """The lines that the runner writes, with `text` on its standard input."""
     words = [str(runner()), _word(bundle.path), *_words(options)]
     bundle.require_same()
-    done = subprocess.run(words, input=text.encode(), capture_output=True, env=environment(), check=False)
-    if done.returncode:
-        told = os.fsdecode(done.stderr).strip()  # it may name a file, whose name need not be UTF-8
-        raise UserError(f"the C++ runner failed: {told or how_it_ended('compgen-sample', done.returncode)}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
+    with process, broken_pipes_raise():  # it may end before it has read all
+        written, errors = process.communicate(text.encode())
+    if process.returncode:
+        told = os.fsdecode(errors).strip()  # it may name a file, whose name need not be UTF-8
+        raise UserError(f"the C++ runner failed: {told or how_it_ended('compgen-sample', process.returncode)}")
+    return [json.loads(line) for line in written.splitlines()]
 
 
 def _word(folder: Path) -> str:
