@@ -11,7 +11,7 @@ in the target stays as it is.
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from itertools import count as count_from
 from math import prod
@@ -174,10 +174,7 @@ class Lexsym(Augmenter[LexsymOptions]):
                 partners = lexicon.published_partners(pairs, found)
             self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
         self._partners = {word: others for word, others in partners.items() if others}
-        self.types = len({
-            id(others.group) if isinstance(others, lexicon.Others) else frozenset([word, *others])
-            for word, others in self._partners.items()
-        })  # fmt: skip
+        self.types = len({_type(word, others) for word, others in self._partners.items()})
 
     def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> lexicon.Partners:
         """Find a lexicon with types, or take a given one, and leave out types that do not agree with the data."""
@@ -333,6 +330,11 @@ def _named(moved: dict[str, str]) -> str:
 def _at(some: Sequence[str], number: float) -> str:
     """The member at a place from 0 to 1."""
     return some[int(number * len(some))]
+
+
+def _type(word: str, others: Sequence[str]) -> Hashable:
+    """Return what is the same for all words of a type, in constant time where these share one list."""
+    return id(others.group) if isinstance(others, lexicon.Others) else frozenset([word, *others])
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:
