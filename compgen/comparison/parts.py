@@ -133,9 +133,10 @@ def carve(train: Dataset, number: int) -> Dataset:
       distinct tokens. Inflected words, and data without such a token, have no such part.
     - `random`: drawn from what is left.
 
-    The first two leave every token in training, and `random` leaves the one example that `once` keeps there. At most
-    MOST of what is held out make a part; the rest is in no split but `unused`. Repeated examples are left out first, so
-    that no validation example is trained on.
+    The first two leave every token in training. `random` leaves the one example that `once` keeps there and, while
+    there are others to draw, the last example of each token that the first two ask for. At most MOST of what is held
+    out make a part; the rest is in no split but `unused`. Repeated examples are left out first, so that no validation
+    example is trained on.
 
     Raises:
         DataError: there are too few examples.
@@ -168,7 +169,8 @@ class Carving:
         self.hold_combinations(words)
         kept = None if words else self.hold_word()
         drawn = self.random(0).permutation(np.flatnonzero(self.part == TRAIN))
-        self.hold(drawn[drawn != kept][: self.size], RANDOM)  # without the example kept, `once` could not be answered
+        # Without the example kept, `once` could not be answered.
+        self.hold(self.spare_first(drawn[drawn != kept])[: self.size], RANDOM)
         frame = self.dataset.frame.with_columns(pl.Series("split", self.part.tolist(), dtype=pl.String))
         return Dataset(frame)
 
@@ -210,6 +212,20 @@ class Carving:
         """Whether a target token stands in nearly the same examples: their Dice coefficient is OWN or more."""
         shared = Counter(token for row in rows for token in self.tokens[row] if token[0])
         return any(2 * count >= OWN * (len(rows) + len(with_token[token])) for token, count in shared.items())
+
+    def spare_first(self, rows: Ints) -> Ints:
+        """Rows in their order, but last those with the last training example of a token that other parts ask for."""
+        held = np.flatnonzero(np.isin(self.part, (COMBINATIONS, ONCE)))
+        asked, left = {token for row in held for token in self.tokens[row]}, self.left.copy()
+        spare, needed = list[int](), list[int]()
+        for row in rows:
+            tokens = self.tokens[row] & asked
+            if all(left[token] > 1 for token in tokens):
+                spare.append(row)
+                left.subtract(tokens)
+            else:
+                needed.append(row)
+        return np.array([*spare, *needed], dtype=np.int64)
 
     def stays(self, rows: list[int]) -> bool:
         """Whether every token of these examples is in other training examples, too."""

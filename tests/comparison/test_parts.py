@@ -84,6 +84,21 @@ def test_the_one_example_of_a_word_stays_in_training():
     assert held > 5
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_training_has_all_tokens_of_the_parts_that_ask_for_generalisation(number):
+    data = divide(read_dataset(Path(__file__).parents[2] / "docs/examples/questions.tsv")).train
+    carved = carve(data, number)
+    asked = carved.frame.filter(pl.col("split").is_in([COMBINATIONS, ONCE]))
+    assert tokens(Dataset(asked)) <= tokens(carved.split(TRAIN))
+    assert carved.splits[RANDOM] == FEWEST
+
+
+def test_where_every_example_is_needed_the_random_part_is_drawn_nevertheless():
+    carving = Carving(Dataset.from_pairs([([f"w{at % 9}"], ["W"]) for at in range(18)]), 3, np.random.default_rng)
+    carving.hold(np.arange(9), COMBINATIONS)
+    assert carving.spare_first(np.arange(9, 18)).tolist() == list(range(9, 18))
+
+
 def test_of_the_examples_with_a_word_the_shortest_is_kept():
     odd = [(["walk", *PLACES[:at], "odd"], ["WALK", *PLACES[:at], "ODD"]) for at in (2, 1, 3, 4)]
     odd += [([verb, *PLACES, "odd"], [verb.upper(), "ODD"]) for verb in (*VERBS, "sit", "go")]
