@@ -270,11 +270,11 @@ def shipped() -> list[str]:
 
 def values_of(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     """The values of a configuration and its bases, unchecked. Raises ConfigError as `load_config`."""
-    if name in seen:
-        raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, name])}")
-    content = (
-        (resources.files("compgen") / "configs" / f"{name}.toml").read_bytes() if name in shipped() else _own(name)
-    )
+    own = name not in shipped()
+    content = _own(name) if own else (resources.files("compgen") / "configs" / f"{name}.toml").read_bytes()
+    place = str(Path(name).resolve()) if own else name  # a file may be named in several ways, with `..` say
+    if place in seen:
+        raise ConfigError(f"configuration {name}: its base leads back to it: {' -> '.join([*seen, place])}")
     try:
         values = tomllib.loads(content.decode("utf-8"))
     except RecursionError as error:
@@ -286,9 +286,9 @@ def values_of(name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     base = values.pop("base", None)
     if base is None:
         return values
-    if name not in shipped() and base not in shipped():
+    if own and base not in shipped():
         base = Path(name).parent / str(base)  # beside the file that names it
-    return merged(values_of(str(base), (*seen, name)), values)
+    return merged(values_of(str(base), (*seen, place)), values)
 
 
 def _own(name: str) -> bytes:

@@ -72,9 +72,10 @@ def test_a_configuration_file_may_have_a_base(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not TOML"):
         load_config(Seq2SeqConfig, str(path))
-    path.write_text(f'base = "{path}"\n')
-    with pytest.raises(ConfigError, match="leads back"):
-        load_config(Seq2SeqConfig, str(path))
+    for base in (path, f"../{tmp_path.name}/mine.toml", "more/../mine.toml"):
+        path.write_text(f'base = "{base}"\n')
+        with pytest.raises(ConfigError, match=rf"mine.toml: its base leads back to it: {path} -> {path}$"):
+            load_config(Seq2SeqConfig, str(path))
 
 
 @pytest.mark.parametrize(
