@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from compgen.data import records, unimorph
+from compgen.data.columns import check_parquet
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
@@ -388,7 +389,8 @@ def _write_text(dataset: Dataset, name: str) -> bytes:
     return _text(dataset, _joined("source"))
 
 
-def _write_parquet(dataset: Dataset, _name: str) -> bytes:
+def _write_parquet(dataset: Dataset, name: str) -> bytes:
+    check_parquet(dataset.frame, name)
     buffer = io.BytesIO()
     dataset.frame.write_parquet(buffer)
     return buffer.getvalue()

@@ -110,6 +110,14 @@ def test_jsonl_refuses_what_it_cannot_give_back_and_parquet_keeps_it(tmp_path, v
     assert read_dataset(tmp_path / "x.parquet") == dataset
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x"])
+def test_objects_of_python_are_refused_in_parquet_too(tmp_path, name):
+    dataset = Dataset(SMALL.frame.with_columns(pl.Series("x", [object()] * len(SMALL), dtype=pl.Object)))
+    with pytest.raises(DataError, match=r"x.*: found the column 'x' of type Object, .*: cast it, or leave it out$"):
+        write_dataset(dataset, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_formats_of_lines_hold_the_examples_alone(tmp_path):
     for name in ("x.tsv", "x.scan"):
         write_dataset(with_column("x", [1, 2, 3]), tmp_path / name)
