@@ -63,9 +63,10 @@ def for_json(column: pl.Series, name: str) -> pl.Series:
         return column
     spelled = kind.is_numeric() or kind.is_temporal() or kind in (pl.Categorical, pl.Enum)
     if not spelled or kind == pl.Duration:  # which Polars spells in no text
+        instead = "leave it out" if kind == pl.Object else "write parquet instead"
         raise DataError(
-            f"{name}: jsonl holds numbers, strings, true, false, and lists of these: found the column "
-            f"{column.name!r} of type {column.dtype}; write parquet instead"
+            f"{name}: found the column {column.name!r} of type {column.dtype}, expected numbers, strings, true, false, "
+            f"or lists of these, as JSON and CSV hold them; {instead}"
         )
     return column.cast(pl.List(pl.String) if isinstance(column.dtype, pl.List) else pl.String)
 
