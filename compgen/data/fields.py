@@ -88,7 +88,7 @@ def _jsonl(text: str) -> Fields:
 
 def _json(text: str) -> Fields:
     """A list of objects; each is read by itself, as if it were a line."""
-    at, number, decoder = text.find("[") + 1, 1, json.JSONDecoder()
+    at, number, decoder = text.find("[") + 1, 1, json.JSONDecoder(parse_int=str)
     found: list[tuple[int, str]] = []
     past = 0
     while (begin := text.find("{", at)) >= 0:

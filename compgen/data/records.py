@@ -187,7 +187,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-JSON = json.JSONDecoder(object_pairs_hook=_object)
+def _integer(text: str) -> int | str:
+    """Return an integer; as text, as `columns` keeps long ones, if it has more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+JSON = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
 
 
 def _rows(text: str, name: str) -> Iterator[Row]:

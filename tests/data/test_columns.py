@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from compgen.data.columns import LIMIT
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset, write_dataset
+from compgen.data.lenient import read_table
+from compgen.data.named import Columns
 from compgen.errors import DataError
 
 SMALL = Dataset.from_pairs([(["a"], ["b"]), (["c"], ["d"]), (["e"], ["f"])])
@@ -117,6 +119,15 @@ def test_objects_of_python_are_refused_in_parquet_too(tmp_path, name):
     with pytest.raises(DataError, match=r"x.*: found the column 'x' of type Object, .*: cast it, or leave it out$"):
         write_dataset(dataset, tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]"])
+def test_integers_of_any_length_are_read(tmp_path, form):
+    long = "1" * 5_000
+    path = tmp_path / ("x.json" if "[" in form else "x.jsonl")
+    path.write_text(form.replace("{}", f'{{"source": "a", "target": "b", "x": {long}, "y": [-{long}, 1]}}'))
+    assert read_dataset(path).frame.select("x", "y").rows() == [(long, [f"-{long}", "1"])]
+    assert not read_table(str(path), Columns()).findings
 
 
 def test_formats_of_lines_hold_the_examples_alone(tmp_path):
