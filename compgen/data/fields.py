@@ -11,7 +11,7 @@ import polars as pl
 
 from compgen.data.checks import Finding
 from compgen.data.content import looks_like_json
-from compgen.data.records import JSON, separator
+from compgen.data.records import EXCEL, JSON, separator
 
 NAME = "pairs or words? name it .tsv, or words .unimorph"
 BARS = re.compile(r"\s*\|\|\|\s*")
@@ -60,9 +60,9 @@ def _sentences(text: str) -> Fields:
 
 
 def _csv(text: str) -> Fields:
-    if text.startswith("sep="):
+    if text.startswith(EXCEL):
         found = _csv("\n" + text.partition("\n")[2])
-        excel = Finding("error", "a line sep=, for Excel, before the names of columns", [1], "delete it; --fix does")
+        excel = Finding("error", f"a line {EXCEL}, for Excel, before the names of columns", [1], "delete it; --fix does")
         return found._replace(findings=[excel, *found.findings])
     rows: list[tuple[int, list[Any]]] = []
     reader, number = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True), 1

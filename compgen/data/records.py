@@ -24,6 +24,7 @@ from compgen.errors import DataError
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
 MOST_KEYS = 1_000  # besides those of COLUMNS, in all records of a file: each becomes a column
+EXCEL = "sep="  # what a first line begins with that tells Excel the separator
 SEPARATORS = ",;\t"
 _STRING = r'"[^"\\\x00-\x1f]*"'
 _STRINGS = rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]"
@@ -55,7 +56,10 @@ def read_json(content: bytes, name: str, columns: Columns) -> Placed:
 
 def read_csv(content: bytes, name: str, columns: Columns) -> Placed:
     """Read rows of fields, in quotes where need be, below a line with the names of the columns."""
-    rows = _rows(decoded(content, name), name)
+    text = decoded(content, name)
+    if text.startswith(EXCEL):
+        raise malformed(name, 1, f"a line {EXCEL}, for Excel", "the names of the columns: delete that line")
+    rows = _rows(text, name)
     _, names = next(rows, (1, []))
     return _placed(_named(names, rows, name), name, columns, headed=True)
 
@@ -107,7 +111,7 @@ def looks_like_csv(first: str, columns: Columns = USUALLY) -> bool:
     given = {*columns.given.values()}
     try:
         rows = [row for sign in ",;" for row in csv.reader([first], delimiter=sign)]
-        return any(
+        return first.startswith(EXCEL) or any(
             (len(row) > 1 and columns.names(row)) or columns.words(row) or (given and given <= {*map(str.strip, row)})
             for row in rows
         )
