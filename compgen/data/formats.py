@@ -81,9 +81,8 @@ def read_dataset(
             content = read_bytes(path, None if format is None else format not in _WHOLE)
         if format is None:
             format = guess(content, columns)
-            if format == "text" and re.search(rb"[,;]\S", _first_line(content)):
-                said = "read as sentences, one a line; if this is CSV, save it as a .csv file"
-                warnings.warn(f"{name}: {said}", Remark, stacklevel=2)
+            if format == "text":
+                records.tell_maybe_csv(_first_line(content).decode("utf-8", "replace"), name)
         elif asked is None and format == "text" and _looks_like_scan(content):
             format = "scan"
         _check_named(columns, format, name)

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from compgen.data.named import USUALLY, Columns, beside_words, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
-from compgen.errors import DataError
+from compgen.errors import DataError, Remark
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
 MOST_KEYS = 1_000  # besides those of COLUMNS, in all records of a file: each becomes a column
@@ -117,6 +118,13 @@ def looks_like_csv(first: str, columns: Columns = USUALLY) -> bool:
         )
     except csv.Error:
         return False
+
+
+def tell_maybe_csv(first: str, name: str) -> None:
+    """Issue a Remark on the first line of a pipe, read as a sentence, if it may be one of CSV."""
+    if re.search(r"[,;]\S", first) and not first.startswith("IN:"):
+        said = "read as sentences, one a line; if this is CSV, save it as a .csv file"
+        warnings.warn(f"{name}: {said}", Remark, stacklevel=3)
 
 
 def separator(text: str) -> str:

@@ -26,7 +26,7 @@ from compgen.data.columns import for_json
 from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
 from compgen.data.examples import COLUMNS, Dataset
 from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, plain
-from compgen.data.records import JSON, looks_like_csv, names_of_first, twice
+from compgen.data.records import JSON, looks_like_csv, names_of_first, tell_maybe_csv, twice
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
 
@@ -75,6 +75,8 @@ def read_sources(
     first = next(pieces, [])
     if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
         usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
+        if piped and format is None and usual == "text":
+            tell_maybe_csv(_first(first), name_of(path))
         yield from _read_lines(path, _as_words(format or usual, first, words), first, pieces)
         return
     # What has come through a pipe cannot be read again, and is handed on.

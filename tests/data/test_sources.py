@@ -1,9 +1,12 @@
 """Sources to predict from: formats, order, and lines that are wrong."""
 
 import gzip
+import io
 import json
 import os
+import sys
 import threading
+import types
 import warnings
 
 import polars as pl
@@ -257,6 +260,14 @@ def test_columns_of_a_pipe_have_names_too(tmp_path, columns, format, text):
         found = [source.tokens for piece in read_sources(str(path), format, Columns(**columns)) for source in piece]
     writer.join()
     assert found == [["a", "b"], ["c"]]
+
+
+def test_lines_of_a_pipe_that_may_be_csv_are_told_to_be_read_as_sentences(monkeypatch, recwarn):
+    for content in (b"yes , he came , too .\n", b"IN: a OUT: b,c\n", b"frage,programm\na,b\n"):
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
+        next(read_sources("-"))
+    (told,) = recwarn
+    assert "standard input: read as sentences, one a line; if this is CSV, save it" in str(told.message)
 
 
 def test_only_a_split_is_read(tmp_path):
