@@ -59,7 +59,7 @@ def by_template(dataset: Dataset, train: int | None = None, seed: int = 0, side:
     if not chosen:
         raise DataError(
             f"the first template drawn has {len(templates[0]):,} examples, expected at most the {size:,} to train on: "
-            "try another seed, or more examples to train on"
+            "try more examples to train on, or another seed (--seed of `cgen data split`)"
         )
     return _divided(dataset, np.array(chosen))
 
@@ -332,8 +332,8 @@ def _search(dataset: Dataset, train: int, test: int, seed: int, goal: Goal, inve
     compounds = inventory.compounds(dataset)
     if not any(compounds):
         raise DataError(
-            "found no compounds in any example, expected function applications in brackets, or n-grams: choose others, "
-            "by --compounds (inventory)"
+            "found no compounds in any example, expected function applications in brackets, or n-grams: choose others "
+            "(--compounds of `cgen data split`, inventory in Python)"
         )
     remark_on_few(compounds)
     part = np.repeat(np.arange(3), [train, test, len(dataset) - train - test])
