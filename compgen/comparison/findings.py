@@ -153,10 +153,16 @@ class Findings:
                     runs=len(results),
                     accuracy=accuracies(results),
                     score=self.experiment.score(system),
-                    dropped=why,
+                    dropped=why or self.stopped(system),
                 )
             )
         return sorted(rows, key=lambda row: (bool(row.dropped), -row.score))
+
+    def stopped(self, system: System) -> str:
+        """Why the bare data or the control was tried no further, although it stays in the choice; empty if it was."""
+        going_on = self.experiment.going_on(self.plan)
+        stopped = going_on and system not in going_on and system.methods in ((), (CONTROL,))
+        return "far behind the best after the first round" if stopped else ""
 
     def failed(self) -> str:
         """The system that was chosen, if its methods made nothing of all training examples; empty if they did."""

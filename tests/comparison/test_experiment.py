@@ -134,7 +134,11 @@ def test_what_may_still_win_goes_on_and_what_cannot_does_not(tmp_path):
     found = experiment(tmp_path, MadeUp(tmp_path, lambda system: near.get(system, 0.0)))
     assert found.plan.rounds == 3 and found.choice == System(("geca",), 8)
     assert rounds(found, System(("geca",), 8)) == rounds(found, System(("geca",), 1)) == 3
-    assert [rounds(found, one) for one in (BARE_SYSTEM, System((CONTROL,), 1), System(("csl",), 1))] == [1, 1, 1]
+    stopped = (BARE_SYSTEM, System((CONTROL,), 1), System(("csl",), 1))
+    assert [rounds(found, one) for one in stopped] == [1, 1, 1]
+    told = {row.system: row.dropped for row in Findings(found, divide(data()), [], found.tested()).trials()}
+    assert {told[str(one)] for one in stopped} == {"far behind the best after the first round"}
+    assert told["geca x8"] == told["geca x1"] == ""
 
 
 class Harder(MadeUp):
