@@ -83,7 +83,7 @@ class Paired:
     high: float
 
 
-def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0) -> Paired:
+def paired(first: Floats, second: Floats, resamples: int = 10_000) -> Paired:
     """Compare two systems by their losses (N,) on the same N items.
 
     Raises:
@@ -97,7 +97,7 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000, seed: int = 0
         return Paired(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
     mean = float(difference.mean())
     sign = _stats().binomtest(int((difference < -_SAME).sum()), int((np.abs(difference) > _SAME).sum()))
-    means = _resampled(difference, resamples, seed)
+    means = _resampled(difference, resamples)
     opposite = float((means * np.sign(mean) <= 0).mean())
     low, high = np.quantile(means, [0.025, 0.975]).tolist()
     chance = min(1.0, 2 * max(opposite, 1 / resamples, 0.5 ** len(difference)))
@@ -139,9 +139,9 @@ def _stats() -> Any:
     return stats
 
 
-def _resampled(values: Floats, resamples: int, seed: int) -> Floats:
+def _resampled(values: Floats, resamples: int) -> Floats:
     """Return the means (resamples,) of samples of the values (N,), each of N values drawn with replacement."""
-    random = stream(Purpose.BOOTSTRAP, seed)
+    random = stream(Purpose.BOOTSTRAP, 0)
     size = max(1, AT_ONCE // len(values))
     rows = [min(size, resamples - done) for done in range(0, resamples, size)]
     return np.concatenate(
