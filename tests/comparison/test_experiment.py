@@ -281,6 +281,8 @@ def test_a_system_with_fewer_examples_than_its_name_says_is_named(tmp_path):
     remarks = Findings(found, divide(data()), [], found.tested()).remarks()
     asked = found.choice.share(found.sizes[FULL])
     assert f"{found.choice} is what was asked for, {asked} synthetic examples: 100 were made." in remarks
+    (control,) = (system for system in found.tested() if system.methods == (CONTROL,))
+    assert control.share(found.sizes[FULL]) == 100  # as many, or the control would have more
     assert not [remark for remark in remarks if remark.startswith((CONTROL, "csl x", "Each system"))]
 
 
