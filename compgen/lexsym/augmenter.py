@@ -185,7 +185,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         if options.write_lexicon is not None:
             lexicon.write(Path(options.write_lexicon), found)
         self.agreeing = lexicon.agreement(pairs, found)
-        wrong = {name for name, (right, of) in self.agreeing.items() if right < options.agreement * of}
+        # 55 of 100 is 0.55 exactly, but 0.55 times 100 is more than 55.
+        wrong = {name for name, (right, of) in self.agreeing.items() if of and right / of < options.agreement}
         self.entries = [one for one in found if one.type not in (ALONE, *wrong)]
         self._symbols = {one.word: one.symbols for one in found}
         self._elsewhere = Elsewhere(pairs)

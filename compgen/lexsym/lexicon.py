@@ -69,7 +69,8 @@ class Entry(NamedTuple):
 def frequent(lexicon: Lexicon, pairs: Pairs, share: float) -> Lexicon:
     """Drop what is linked to a word less often than in this share of the examples with the word."""
     examples = Counter(word for source, _ in pairs for word in set(source))
-    return _kept(lexicon, lambda word, symbol: lexicon[word][symbol] >= share * examples[word])
+    # 7 of 100 is 0.07 exactly, but 0.07 times 100 is more than 7.
+    return _kept(lexicon, lambda word, symbol: lexicon[word][symbol] / examples[word] >= share)
 
 
 def _kept(lexicon: Lexicon, wanted: Callable[[str, str], bool]) -> Lexicon:

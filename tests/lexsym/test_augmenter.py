@@ -115,6 +115,16 @@ def test_types_whose_exchanges_disagree_with_the_data_are_left_out(tmp_path):
     assert texts(method.sample()) == {"b y -> B y"} and method.report()["agreeing"] == {"t": (0, 1)}
 
 
+def test_a_type_with_just_the_share_of_agreement_asked_for_stays(tmp_path):
+    path = lexicon(tmp_path, "t|a|A", "t|b|B")
+    pairs = [(f"a x{n} -> A", f"b x{n} -> {'B' if n < 55 else 'B B'}") for n in range(100)]
+    method = make("lexsym", lexicon=path, agreement=0.55).fit(
+        dataset("a y -> A", *(one for pair in pairs for one in pair))
+    )
+    assert method.report()["agreeing"] == {"t": (55, 100)}  # 0.55 * 100 > 55
+    assert texts(method.sample()) == {"b y -> B"}
+
+
 def test_more_changes_than_can_be_listed_are_drawn(tmp_path):
     path = lexicon(tmp_path, *(f"t|w{n}|S{n}" for n in range(10)))
     data = dataset(" ".join(f"w{n}" for n in range(10)) + " -> " + " ".join(f"S{n}" for n in range(10)))

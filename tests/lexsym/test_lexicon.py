@@ -46,6 +46,7 @@ def test_rare_links_are_dropped():
     pairs = [(("red",), ())] * 150 + [(("the",), ())] * 200
     assert frequent({"red": {"9": 100, "3": 1}, "the": {"5": 1}}, pairs, 0.01) == {"red": {"9": 100}}
     assert frequent({"red": {"9": 75, "3": 74}}, pairs, 0.5) == {"red": {"9": 75}}
+    assert frequent({"red": {"9": 7, "3": 6}}, pairs[:100], 0.07) == {"red": {"9": 7}}  # 0.07 * 100 > 7
 
 
 def test_links_that_another_word_explains_are_dropped():
