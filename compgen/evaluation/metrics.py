@@ -135,7 +135,8 @@ def f1_counts(prediction: Tokens, reference: Tokens, unit: str = "token") -> tup
 
     - `token`: a repeated token counts as often as it is in both.
     - `analysis`: the target is letters and tags (morphological analysis). The lemma is one item and so is each tag. An
-      item that is anywhere in the reference is right, as often as it is predicted (R&R's code).
+      item that is anywhere in the reference is right, as often as it is predicted (R&R's code). A prediction without
+      tags is a lemma alone; in R&R's code each of its letters is an item.
     - `analysis-words`: the same, but each word of a lemma with spaces is an item (R&R's tables).
     """
     if unit == "token":

@@ -88,7 +88,11 @@ def replaced(sequence: Template, span: Template, gap: int) -> Template:
 
 
 def environment(template: Template, window: int | None) -> Environment:
-    """The template itself, or the tokens within a window around each of its gaps."""
+    """The template itself, or the tokens within a window around each of its gaps, in order (equation 3 has their set).
+
+    Beyond the ends of a template there is None. In the authors' program a window that begins before the template is
+    empty; no published run has such a window.
+    """
     if window is None:
         return template
     gaps = [place for place, token in enumerate(template) if isinstance(token, int)]

@@ -161,7 +161,8 @@ def _long_short(search: _Search) -> Iterator[Row]:
             missing = the tokens of d that d1 lacks, once each, in order
             for d2 with similarity(d2, missing) > delta [and all of missing]: row d, d1, d2
 
-    That d2 holds all that is missing is the paper's condition (`cover`), and not the reference's.
+    That d2 holds all that is missing is the paper's condition (`cover`), and not the reference's. That each missing
+    token counts once is the reference's: the paper takes d without the tokens of d1, with repetitions.
     """
     held = [frozenset(sequence) for sequence in search.sequences]
     pairs: list[tuple[int, int, str]] = []  # d, d1, missing
@@ -197,7 +198,9 @@ def _holding(search: _Search, differences: list[str]) -> dict[str, NDArray[np.in
 def _long_long(search: _Search) -> Iterator[Row]:
     """Equation 21: d1 and d2 are similar to d, each but for one token, and together they hold all its tokens.
 
-    The one token differs both ways in the paper (`symmetric`); the reference counts only what d1 or d2 lacks.
+    The one token differs both ways in the paper (`symmetric`); the reference counts only what d1 or d2 lacks. The
+    reference takes d2 from the candidates for d1, and so do we. The paper asks of d2 that it is similar to d, and of
+    the pair that it is in Omega.
     """
     config, pool = search.config, search.pool
     table = incidence(search.sequences, len(search.vocabulary))  # (N, V)

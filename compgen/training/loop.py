@@ -85,10 +85,11 @@ def train(
 ) -> Outcome:
     """Train `network` in place.
 
-    The loss is the sum over tokens, mean over the batch, as in the reference. `score`, if given, is called after each
-    epoch (lower is better); the plateau schedule and the choice of the best weights depend on it. The log is in
-    `OUT.log.jsonl`. The state is in `OUT.partial`, also when training is done: `discard_state` deletes it once the
-    weights are safe elsewhere. `resume` goes on from a state of the same `identity` (see `fingerprint`).
+    The loss is the sum over tokens, mean over the batch, as in the reference's generator on SCAN; that of its other
+    networks is the mean over tokens. `score`, if given, is called after each epoch (lower is better); the plateau
+    schedule and the choice of the best weights depend on it. The log is in `OUT.log.jsonl`. The state is in
+    `OUT.partial`, also when training is done: `discard_state` deletes it once the weights are safe elsewhere. `resume`
+    goes on from a state of the same `identity` (see `fingerprint`).
 
     Raises:
         Interrupted: training was interrupted (its state is saved).
