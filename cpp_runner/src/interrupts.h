@@ -3,7 +3,8 @@
 
 namespace compgen {
 
-// From now on a first signal asks the work to stop, and a second one ends the program.
+// From now on a first signal asks the work to stop, and one that comes more than a second later ends the program; see
+// compgen/interrupts.py.
 void catch_signals();
 
 // Whether a signal has come.

@@ -95,16 +95,23 @@ def in_pipe(pipe):
     return count[0]
 
 
+def waiting_for_its_reader(runner, *words):
+    """A run whose pipe is full, and how many bytes are in it."""
+    process = start(runner, "-", *words, stdout=subprocess.PIPE, preexec_fn=foreground)
+    before = -1
+    while before < (before := in_pipe(process.stdout)) or before < 40_000:
+        assert process.poll() is None
+        time.sleep(0.3)
+    return process, before
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("words", [(), ("--raw",)])
 def test_a_signal_while_a_pipe_is_full_cuts_no_line(runner, number, code, words):
-    process = start(runner, "-", *words, stdout=subprocess.PIPE, preexec_fn=foreground)
-    before = -1
-    while before < (before := in_pipe(process.stdout)) or before < 40_000:  # until it waits for its reader
-        assert process.poll() is None
-        time.sleep(0.3)
-    process.send_signal(number)
-    time.sleep(0.3)
+    process, before = waiting_for_its_reader(runner, *words)
+    for _ in range(2):  # `timeout` sends its signal to the process and to its group
+        process.send_signal(number)
+        time.sleep(0.1)
     out, said = process.communicate(timeout=30)
     assert process.returncode == code, said
     lines = [json.loads(line) for line in out.splitlines()]
@@ -112,6 +119,15 @@ def test_a_signal_while_a_pipe_is_full_cuts_no_line(runner, number, code, words)
     what, goes_on = "draws" if words else "samples", int(said.split("--start ")[1].split()[0])
     assert f"interrupted; {len(lines):,} {what} written, --start {goes_on} goes on\n" in said
     assert lines[-1]["index"] < goes_on
+
+
+def test_a_later_signal_ends_a_run_that_cannot_write(runner):
+    process, _ = waiting_for_its_reader(runner)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(1.1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == -signal.SIGINT
 
 
 def test_answers_are_written_whole_in_spite_of_a_signal(tmp_path, runner):
