@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <set>
 #include <sstream>
@@ -363,7 +364,10 @@ void fill_closed_streams() {
 int main(int argc, char** argv) {
   fill_closed_streams();
   try {
-    return called(argc, argv);
+    const int code = called(argc, argv);
+    // Of --help and --verify; samples have been written to its descriptor.
+    if (!std::cout.flush()) throw UserError(std::string("standard output: cannot be written: ") + std::strerror(errno));
+    return code;
   } catch (const Interrupted&) {
     std::cerr << "interrupted\n";
     return interrupted_code();

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ from compgen.errors import UserError
 from compgen.sampling import native
 from tests.export.tiny import exported
 from tests.sampling.grammars import exported_grammar
+
+RECOMB2 = Path(__file__).parents[2] / "exported" / "recomb2"
 
 
 @pytest.fixture
@@ -168,6 +171,17 @@ def test_draws_of_an_interrupted_run_are_written(tmp_path, runner):
     assert draws == list(range(7, 7 + len(draws))) and len(draws) > 10
     assert said == f"interrupted; {len(draws):,} draws written, --start {7 + len(draws)} goes on\n"
     assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [("--help",), (RECOMB2, "--verify", "--step", "own")], ids=len)
+def test_what_cannot_be_printed_is_told(runner, words):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [runner, *words], stdout=full, stderr=subprocess.PIPE, env=native.environment(), check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"error: standard output: cannot be written: No space left on device\n"
 
 
 def test_closed_streams_are_not_taken_by_files(tmp_path, runner):
