@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -108,7 +109,8 @@ std::string read_all(const std::string& input) {
   std::istream& stream = input == "-" ? std::cin : file;
   std::ostringstream content;
   if (stream.peek() != EOF) content << stream.rdbuf();
-  if (stream.bad() || content.bad()) throw UserError(input + ": cannot be read to its end");
+  const bool failed = input == "-" && std::ferror(stdin) != 0;  // of which std::cin says that it has ended
+  if (failed || stream.bad() || content.bad()) throw UserError(named(input) + ": cannot be read to its end");
   std::string text = unpacked(content.str(), input);
   require_lines(input, text), check_line_ends(text, input);
   return text;

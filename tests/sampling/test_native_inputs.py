@@ -52,6 +52,14 @@ def test_lines_that_end_with_cr_alone_are_refused(tmp_path, kind, text):
     assert done.returncode == 2 and done.stderr.decode() == f"error: standard input: {ENDS}\n"
 
 
+def test_standard_input_that_cannot_be_read_is_told(tmp_path):
+    folder = os.open(tmp_path, os.O_RDONLY)
+    done = run("generator", "-", stdin=folder)
+    os.close(folder)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr == b"error: standard input: cannot be read to its end\n"
+
+
 def test_other_cr_are_spaces():
     for text in ("a b\r\nc d\r\n", " a b\r\r"):
         done = run("generator", "-", input=text.encode())
