@@ -288,6 +288,11 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def as_utf8(text: str) -> str:
+    """Return text as a file in UTF-8 can hold it: names of files may have any bytes."""
+    return text.encode(errors="replace").decode()
+
+
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file's content in hexadecimal."""
     with Path(path).open("rb") as stream:

@@ -14,7 +14,7 @@ from compgen.csl.augmenter import Csl
 from compgen.csl.options import CslOptions
 from compgen.data.named import Columns
 from compgen.errors import ExhaustedError
-from compgen.files import check_apart, check_writable, require_name
+from compgen.files import as_utf8, check_apart, check_writable, require_name
 from compgen.progress import stages
 
 
@@ -51,7 +51,7 @@ def csl(
     with stages() as watch:
         method.fit(dataset, seed, watch)
     seconds = round(time.monotonic() - began, 1)
-    done = method.save(out, copying=copying, data=data, seed=seed, seconds=seconds)
+    done = method.save(out, copying=copying, data=as_utf8(data), seed=seed, seconds=seconds)
     assert method.trained is not None
     try:
         method.trained.sampler()

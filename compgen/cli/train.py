@@ -25,6 +25,7 @@ from compgen.cli.options import option, with_options
 from compgen.configuration import check_one_value, load_config
 from compgen.data.named import Columns
 from compgen.errors import UserError
+from compgen.files import as_utf8
 from compgen.progress import stages
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class Options(BaseModel):
             torch.set_num_threads(self.threads)
         whole = load(data, columns=columns)
         dataset = part_of(data, whole, *dict.fromkeys(self.split))
-        common = {"seed": self.seed, "name": data, "resume": self.resume, "device": self.device, "split": None}
+        common = {"seed": self.seed, "name": as_utf8(data)}
+        common |= {"resume": self.resume, "device": self.device, "split": None}
         options |= common | self.more(dataset, data, whole)
         finished(self.out, train(dataset, *arguments, self.config, self.out, self.sets(), **options))
 

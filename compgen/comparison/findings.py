@@ -20,7 +20,7 @@ from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_j
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
-from compgen.files import atomic_path
+from compgen.files import as_utf8, atomic_path
 
 TELLING = 0.02  # difference of scores, below which validation says little
 
@@ -52,8 +52,8 @@ class Findings:
         seconds = float(read_json(self.folder / ELAPSED))
         return Result(
             answer=answer.sentence(rows, choice, len(self.experiment.methods), self.failed()) + self.undertrained(),
-            data=_as_utf_8(name),
-            command=_as_utf_8(command),
+            data=as_utf8(name),
+            command=as_utf8(command),
             metric="exact match",
             minutes=minutes,
             seconds=seconds,
@@ -359,11 +359,6 @@ def _overtime(seconds: float, minutes: float) -> list[str]:
         f"It took {seconds / 60:.0f} minutes of the {minutes:g} allowed: updates or methods were slower than in the "
         "beginning, when what fits was chosen."
     ]
-
-
-def _as_utf_8(text: str) -> str:
-    """Text as compare.json can hold it: names of files need not be UTF-8."""
-    return text.encode(errors="replace").decode()
 
 
 def _rounds(number: int) -> str:

@@ -11,7 +11,7 @@ from compgen.errors import BundleError, UserError
 from compgen.export.assemble import seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches
-from compgen.files import atomic_path, reading, writing
+from compgen.files import as_utf8, atomic_path, reading, writing
 from compgen.runtime.bundle import resolve
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, first_problem, strict_json
 from compgen.trained.architectures import read_saved
@@ -73,7 +73,7 @@ def export(
         except ValidationError as error:
             raise BundleError(f"{checkpoint_path}: beyond what a bundle may hold: {first_problem(error)}") from error
         manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
-        (folder / CARD).write_text(card(manifest, out.resolve().name), "utf-8")
+        (folder / CARD).write_text(card(manifest, as_utf8(out.resolve().name)), "utf-8")
         return seal(folder, manifest)
 
 

@@ -1,6 +1,7 @@
 """A grammar's way from data to samples without torch, and what can be wrong with it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -49,6 +50,16 @@ def bundle(checkpoint):
     out = checkpoint.parent / "bundle"
     export_bundle(checkpoint, out, batches=BATCHES)
     return out
+
+
+def test_names_of_files_need_not_be_utf8(tmp_path):
+    data, model, out = tmp_path / os.fsdecode(b"d\xff.tsv"), tmp_path / "m.grammar", tmp_path / os.fsdecode(b"b\xff")
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    done = compgen("train", "csl", data, "--set", "training.steps=5", "-o", model)
+    assert done.returncode == 0, done.stderr
+    export_bundle(model, out, batches={1: 10})
+    assert Bundle.load(out).manifest.trained_on["data"] == f"{tmp_path}/d?.tsv"
+    assert (out / "README.md").read_text("utf-8").startswith("# b?\n")
 
 
 def pairs(generator, count, **options):
