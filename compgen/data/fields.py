@@ -62,7 +62,8 @@ def _sentences(text: str) -> Fields:
 def _csv(text: str) -> Fields:
     if text.startswith(EXCEL):
         found = _csv("\n" + text.partition("\n")[2])
-        excel = Finding("error", f"a line {EXCEL}, for Excel, before the names of columns", [1], "delete it; --fix does")
+        what = f"a line {EXCEL}, for Excel, before the names of columns"
+        excel = Finding("error", what, [1], "delete it; --fix does")
         return found._replace(findings=[excel, *found.findings])
     rows: list[tuple[int, list[Any]]] = []
     reader, number = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True), 1

@@ -74,10 +74,8 @@ def read_sources(
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
     if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
-        usual = _guess(first) if piped else SUFFIXES.get(_suffix(path), "text")
-        if piped and format is None and usual == "text":
-            tell_maybe_csv(_first(first), name_of(path))
-        yield from _read_lines(path, _as_words(format or usual, first, words), first, pieces)
+        usual = format or (_guess(first, name_of(path)) if piped else SUFFIXES.get(_suffix(path), "text"))
+        yield from _read_lines(path, _as_words(usual, first, words), first, pieces)
         return
     # What has come through a pipe cannot be read again, and is handed on.
     dataset = _read_whole(path, format, columns, "\n".join(chain(first, *pieces)).encode() if piped else None)
@@ -225,12 +223,15 @@ def _first(lines: list[str]) -> str:
     return next((line.strip() for line in lines if line.strip()), "")
 
 
-def _guess(lines: list[str]) -> str:
-    """Return the format that the first line of a pipe looks like."""
+def _guess(lines: list[str], name: str) -> str:
+    """Return the format that the first line of a pipe looks like; messages call the pipe `name`."""
     first = _first(lines)
     if first.startswith("{"):
         return "jsonl"
-    return "tsv" if "\t" in first else "text"
+    if "\t" in first:
+        return "tsv"
+    tell_maybe_csv(first, name)
+    return "text"
 
 
 def _as_words(format: str, lines: list[str], one_tag: bool = False) -> str:

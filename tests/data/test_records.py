@@ -152,7 +152,7 @@ def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
             r"line 3: found 3 fields in 'c \| d \| e', expected 2, as the first line",
         ),
         ("x.csv", 'source,target\na,b\n\n"c"x,d\n', r"line 4: found a row that is no CSV .*, expected quotes in pairs"),
-        ("x.csv", "sep=;\nsource;target\na;b\n", "line 1: found a line sep=, for Excel, expected the names of the columns"),
+        ("x.csv", "sep=;\nsource;target\na;b\n", "line 1: found a line sep=, for Excel, expected the names"),
         ("x.csv", "source,source\na,b\n", "found two columns with the name 'source'"),
         ("x.csv", "source,target\na,\nb,c\n", "line 2: found an empty target"),
         ("x.csv", "source,target\n", "no examples: found one line, which is read as the names of the columns"),

@@ -263,8 +263,8 @@ def test_columns_of_a_pipe_have_names_too(tmp_path, columns, format, text):
 
 
 def test_lines_of_a_pipe_that_may_be_csv_are_told_to_be_read_as_sentences(monkeypatch, recwarn):
-    for content in (b"yes , he came , too .\n", b"IN: a OUT: b,c\n", b"frage,programm\na,b\n"):
-        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
+    for lines in (b"yes , he came , too .\n", b"IN: a OUT: b,c\n", b"frage,programm\na,b\n"):
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(lines)))
         next(read_sources("-"))
     (told,) = recwarn
     assert "standard input: read as sentences, one a line; if this is CSV, save it" in str(told.message)
