@@ -1,13 +1,15 @@
 """The predictor that all systems of a comparison train: which one, by which settings, and its training."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen import files
 from compgen.comparison.parts import inflected
 from compgen.data.examples import Dataset, shares_tokens
-from compgen.errors import UserError
+from compgen.errors import CheckpointError, UserError
 from compgen.trained.architectures import is_pretrained
 
 # Those trained from scratch: their architecture's tag and the shipped configuration.
@@ -42,14 +44,15 @@ class Recipe(NamedTuple):
         """Train it, from where it was interrupted if it was; return the seconds that took, those before included."""
         from compgen import api
 
-        resume = out.with_name(out.name + ".partial").exists()
-        options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume}
-        if self.name not in SCRATCH:
-            trained = api.train_pretrained(dataset, self.name, PRETRAINED, out, self.changed(updates), **options)
-            return float(trained["seconds"])
-        tag, configuration = SCRATCH[self.name]
-        changed = self.changed(updates)
-        return float(api.train_predictor(dataset, configuration, out, changed, architecture=tag, **options)["seconds"])
+        with interrupted(out) as resume:
+            options: dict[str, Any] = {"augmented": augmented, "seed": seed, "resume": resume}
+            changed = self.changed(updates)
+            if self.name not in SCRATCH:
+                trained = api.train_pretrained(dataset, self.name, PRETRAINED, out, changed, **options)
+            else:
+                tag, configuration = SCRATCH[self.name]
+                trained = api.train_predictor(dataset, configuration, out, changed, architecture=tag, **options)
+        return float(trained["seconds"])
 
     def command(self, data: str, augmented: str | None, out: str, updates: int) -> str:
         """The command that trains it by hand, with seed 0."""
@@ -86,6 +89,19 @@ def recipe(name: str | None, dataset: Dataset) -> Recipe:
         if len(dataset) < SMALL:
             changes += ["network.embedding_dropout=0.5", "network.output_dropout=0.5"]
     return Recipe(name, tuple(changes))
+
+
+@contextmanager
+def interrupted(out: Path) -> Iterator[bool]:
+    """Yield whether a training of `out` was interrupted; UserError if what that has left cannot be gone on with."""
+    partial = out.with_name(out.name + ".partial")
+    there = partial.exists()
+    try:
+        yield there
+    except CheckpointError as error:
+        if not there:
+            raise
+        raise UserError(f"{partial}: cannot be gone on with: delete it, and the same command trains anew") from error
 
 
 def remove(out: Path) -> None:

@@ -93,14 +93,14 @@ def augment(folder: Path, method: str, carving: int | str, count: int, options: 
 
     out = made_file(folder, method, carving, count)
     training = originals(folder, carving)
-    interrupted = Path(f"{out}.pt.partial").exists()  # the training of a generator, which alone takes long
-    augmenter = make(method, **options, **({"resume": True} if interrupted else {}), beside=out)
-    try:
-        made = augmenter.fit(training, 0).sample(count, 0)
-    except (DataError, ExhaustedError) as error:
-        return {"made": 0, "why": str(error)}  # no failure: a method may have nothing to give here
-    finally:
-        augmenter.close()
+    with predictors.interrupted(Path(f"{out}.pt")) as resume:  # the training of a generator, which alone takes long
+        augmenter = make(method, **options, **({"resume": True} if resume else {}), beside=out)
+        try:
+            made = augmenter.fit(training, 0).sample(count, 0)
+        except (DataError, ExhaustedError) as error:
+            return {"made": 0, "why": str(error)}  # no failure: a method may have nothing to give here
+        finally:
+            augmenter.close()
     if not len(made):
         return {"made": 0, "why": "none of what it draws passes its filters"}
     if carving != FULL:

@@ -4,10 +4,11 @@ import pytest
 
 from compgen.comparison import steps
 from compgen.comparison.parts import carve
+from compgen.comparison.predictors import Recipe
 from compgen.comparison.steps import FULL, added, augment, made_file, originals
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
-from compgen.errors import DataError
+from compgen.errors import DataError, UserError
 
 PAIRS = Dataset.from_pairs(([f"w{at}", f"v{at % 7}"], [f"W{at}", f"V{at % 7}"]) for at in range(100))
 
@@ -43,6 +44,17 @@ def test_the_training_of_a_generator_goes_on_where_it_was_interrupted(folder, mo
     assert augment(folder, "recombine", FULL, 10, {"minutes": 1}) == {"made": 0, "why": "nothing fits"}
     (((name,), options),) = asked
     assert name == "recombine" and options == {"minutes": 1, "beside": out} | ({"resume": True} if interrupted else {})
+
+
+def test_a_damaged_state_of_a_training_is_told_with_what_to_do_in_a_comparison(folder):
+    made, model = made_file(folder, "recombine", FULL, 10), folder / "made" / "bare-full-0-5.pt"
+    for out, run in (
+        (folder / "made" / f"{made.name}.pt", lambda: augment(folder, "recombine", FULL, 10, {"minutes": 1})),
+        (model, lambda: Recipe("seq2seq", ()).train(PAIRS, None, model, updates=5, seed=0)),
+    ):
+        out.with_name(f"{out.name}.partial").touch()
+        with pytest.raises(UserError, match=rf"{out}.partial: cannot be gone on with: delete it, and the same command"):
+            run()
 
 
 def test_the_seconds_of_a_training_are_those_before_an_interruption_too(folder, monkeypatch):
