@@ -27,6 +27,7 @@ from compgen.trained.replay import drawn, native_runners
 
 if TYPE_CHECKING:  # polars alone takes a tenth of a second
     from compgen.csl.grammar_file import GrammarFile
+    from compgen.csl.sampling import Sampler
     from compgen.csl.trained import TrainedGrammar
 
 ROWS = 4096  # derived together
@@ -50,7 +51,11 @@ class GrammarGenerator:
         self._ids = np.array(vocabulary.encode(trained.grammar.alphabet.tokens), dtype=np.int64)
 
     def draws(self, asked: Request) -> Iterator[Draw]:
-        """Draw derivations in one thread; raises UserError for what a grammar cannot do, and as `csl.sampling`."""
+        """Draw derivations in one thread.
+
+        Raises:
+            UserError: what a grammar cannot do, now; or as `csl.sampling`, now where no derivation ends.
+        """
         heat, other = asked.temperature or self.temperature
         if heat != other:
             raise UserError(f"a grammar has one temperature, found {heat:g} and {other:g}")
@@ -58,11 +63,11 @@ class GrammarGenerator:
             raise UserError(f"a grammar draws at a temperature above 0, found {heat:g}")
         if asked.beam is not None or asked.workers is not None:
             raise UserError("a grammar draws in one thread: leave out beam and workers")
-        return self._draws(asked, heat)
+        return self._draws(asked, self.trained.sampler(heat))
 
-    def _draws(self, asked: Request, heat: float) -> Iterator[Draw]:
+    def _draws(self, asked: Request, sampler: "Sampler") -> Iterator[Draw]:
         rows = min(asked.batch or ROWS, MOST_ROWS)
-        for block in self.trained.sampler(heat).blocks(asked.seed, asked.start, asked.stop, rows):
+        for block in sampler.blocks(asked.seed, asked.start, asked.stop, rows):
             sources, targets = (self._ids[numbers].tolist() for numbers in block.numbers)
             ends = (np.cumsum(lengths).tolist() for lengths in block.lengths)
             one = other = 0

@@ -15,7 +15,8 @@ from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.examples import Dataset
-from compgen.errors import CheckpointError
+from compgen.errors import CheckpointError, ExhaustedError
+from compgen.trained.generator import Generator
 
 RULES = ["walk ### WALK", "run ### RUN", "NT_1 twice ### NT_1 NT_1", "NT_1 and NT_2 ### NT_1 NT_2"]
 DATA = Dataset.from_pairs([(["walk"], ["WALK"]), (["run", "twice"], ["RUN", "RUN"])])
@@ -129,3 +130,13 @@ def test_the_digest_knows_names_types_and_shapes():
     array = np.arange(6, dtype=np.int32)
     others = ({"b": array}, {"a": array.reshape(2, 3)}, {"a": array.view(np.uint32)})
     assert len({_digest({}, arrays) for arrays in ({"a": array}, *others)}) == 4
+
+
+def test_where_no_derivation_ends_that_is_told_before_the_first_draw(tmp_path):
+    scores = {"slots": np.zeros((2, 1)), "rules": np.zeros((1, 1))}
+    settings = {"temperature": [1.0, 1.0], "least": 0, "most": 1, "longest": 9, "bias": 0.0, "biased": 1}
+    trained = TrainedGrammar.of("NT_1 b ### NT_1 B", "", scores, settings | {"unit_limit": 1, "copying": False})
+    GrammarFile.of(trained, DATA, {}).save(tmp_path / "g.grammar")
+    generator = Generator.load(tmp_path / "g.grammar")
+    with pytest.raises(ExhaustedError, match="the grammar has no derivation"):
+        generator.stream(1)  # a run calls it before it drops the samples of an interrupted one
