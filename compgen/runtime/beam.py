@@ -146,8 +146,9 @@ class _Beam:
         return self.ended[-1][1] >= float(self.scores.max())
 
     def best(self) -> list[Scored]:
-        """The best ended hypotheses, else the best live one."""
-        return self.ended or [(self.tokens[0].tolist(), float(self.scores[0]))]
+        """The best ended hypotheses, else the best live one, else (no token may be written) an empty one."""
+        live = [(self.tokens[0].tolist(), float(self.scores[0]))] if len(self.scores) else [([], 0.0)]
+        return self.ended or live
 
     def _end(self, parent: int, score: float) -> None:
         if score > -np.inf:

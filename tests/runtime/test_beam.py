@@ -63,6 +63,15 @@ def test_without_an_end_the_best_unfinished_hypothesis_counts():
     assert beam(Recurrent(GARDEN_PATH), [[5]], 3, 1) == [([A], pytest.approx(np.log(0.6)))]
 
 
+def test_where_no_token_may_be_written_the_output_is_empty():
+    class Specials(Table):
+        def step(self, inputs):
+            found = super().step(inputs)
+            return found._replace(log_probs=found.log_probs[:, :5])
+
+    assert nbest(Recurrent(Specials({})), [[5]], 2, 3, 4) == [[([], 0.0)]]
+
+
 @pytest.mark.parametrize("changes", [{}, {"initial": "encoder", "copying": False}], ids=str)
 def test_width_one_is_greedy_and_batches_do_not_matter(changes):
     backend = TorchBackend(make("predictor", **changes).network)
