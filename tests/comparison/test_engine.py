@@ -103,3 +103,20 @@ def test_no_more_steps_than_jobs_run_on_a_cluster_at_a_time(tmp_path, jobs, monk
         pool.run(steps, lambda step: [Step(f"{step.name}more", "trial", {})] if len(step.name) == 1 else [])
     assert cluster.begun[:5] == [step.name for step in steps] and len(cluster.begun) == 10
     assert max(cluster.together) == min(jobs, 5)
+
+
+class Losing(Cluster):
+    """Loses the worker of each task."""
+
+    def get(self, _: str) -> None:
+        """Raise what Ray raises in place of a result."""
+        self.exceptions.RayError = LookupError
+        raise LookupError("The worker died unexpectedly\nwhile executing this task.")
+
+
+def test_a_step_that_a_cluster_loses_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("compgen.cluster.cluster", lambda asked: nullcontext((Losing(), asked)))
+    (tmp_path / "steps").mkdir()
+    said = "test-bare-0 was lost with its worker, .*: The worker died unexpectedly while .*; the same command resumes"
+    with pytest.raises(UserError, match=said), workers(tmp_path, "ray", 1) as pool:
+        pool.run([Step("test-bare-0", "test", {})], lambda _: [])
