@@ -322,8 +322,11 @@ class Findings:
     def _augmentations(self, train: str, share: int) -> list[str]:
         """The commands that make the chosen synthetic examples."""
         commands, outs = [], []
-        for method in self.choice.methods:
-            out = "augmented.jsonl" if len(self.choice.methods) == 1 else f"{method}.jsonl"
+        asked, made = self.experiment.asked, self.experiment.made
+        # The command of a method that makes nothing would fail, and end the script.
+        methods = [one for one in self.choice.methods if made(one, FULL, asked(one, FULL, share))]
+        for method in methods:
+            out = "augmented.jsonl" if len(methods) == 1 else f"{method}.jsonl"
             options = self.experiment.options.get(method, {})
             given = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
             commands.append(shlex.join(["cgen", "augment", method, train, "-n", str(share), *given, "-o", out]))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -511,3 +512,12 @@ def test_the_bare_data_are_chosen_where_chance_explains_the_gain(tmp_path):
     assert (
         experiment(other, MadeUp(other, lambda system: 0.02 if system == "gecax8" else 0.0), 30).choice != BARE_SYSTEM
     )
+
+
+def test_the_commands_leave_out_what_makes_nothing(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda _: 0.0))
+    chosen = System(("geca", "concat"), 1)
+    found.run(found.makes([chosen], FULL))
+    share = chosen.share(found.sizes[FULL])
+    lines = Findings._augmentations(SimpleNamespace(choice=chosen, experiment=found), "t.parquet", share)
+    assert lines == [f"cgen augment geca t.parquet -n {share} -o augmented.jsonl"]
