@@ -26,6 +26,7 @@ from compgen.runtime.predict import first_state, keep, step_inputs
 Tokens = tuple[int, ...]
 
 FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
+TOGETHER = 128  # prototypes encoded together
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Memories:
 
     NEW, CLAIMED, ENCODED = 0, 1, 2
 
-    def __init__(self, backend: Backend, pool: PrototypePool, block: int = 128, width: int | None = None) -> None:
+    def __init__(self, backend: Backend, pool: PrototypePool, width: int | None = None) -> None:
         """Encode nothing yet; keep `width` tokens of each, by default those of the longest that sampling may choose."""
-        self.backend, self.pool, self.block = backend, pool, block
+        self.backend, self.pool = backend, pool
         self.width = pool.longest if width is None else width
         self.lengths = (pool.tokens != PAD_ID).sum(axis=1)
         self.status = np.full(len(pool.tokens), self.NEW, dtype=np.int8)
@@ -87,8 +88,8 @@ class Memories:
 
     def _encode(self, rows: Ints) -> None:
         rows = rows[np.argsort(self.lengths[rows], kind="stable")]
-        for start in range(0, len(rows), self.block):
-            block = rows[start : start + self.block]
+        for start in range(0, len(rows), TOGETHER):
+            block = rows[start : start + TOGETHER]
             longest = int(self.lengths[block[-1]])
             keys, values, final = self.backend.encode(self.pool.tokens[block, :longest].astype(np.int64))
             with self.changed:
