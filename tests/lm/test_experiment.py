@@ -67,6 +67,7 @@ def test_the_control_of_each_kind_has_as_many_sentences_as_that_kind(tmp_path):
     assert 0 < few < many
     for name, count in (("control-0-0", few), ("control-0-1", many), ("resampled-0", many)):
         assert len((tmp_path / "out" / f"{name}.txt").read_text().splitlines()) == count
+    assert contents(tmp_path / "out").keys() == {path.name for path in outputs(tmp_path, scheme, [0])}
 
 
 def test_what_is_rounded_otherwise_is_no_effect(tmp_path, monkeypatch):
