@@ -111,7 +111,7 @@ std::string read_all(const std::string& input) {
   if (stream.peek() != EOF) content << stream.rdbuf();
   const bool failed = input == "-" && std::ferror(stdin) != 0;  // of which std::cin says that it has ended
   if (failed || stream.bad() || content.bad()) throw UserError(named(input) + ": cannot be read to its end");
-  std::string text = unpacked(content.str(), input);
+  std::string text = unpacked(content.str(), named(input));
   require_lines(input, text), check_line_ends(text, input);
   return text;
 }

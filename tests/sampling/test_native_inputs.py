@@ -60,6 +60,12 @@ def test_standard_input_that_cannot_be_read_is_told(tmp_path):
     assert done.stderr == b"error: standard input: cannot be read to its end\n"
 
 
+def test_standard_input_has_its_name_where_it_is_packed():
+    done = run("generator", "-", input=gzip.compress(b"a b\n")[:-1])
+    cut = "standard input: the compressed file is cut short: found no end of its gzip data"
+    assert done.returncode == 2 and done.stderr.decode() == f"error: {cut}\n"
+
+
 def test_other_cr_are_spaces():
     for text in ("a b\r\nc d\r\n", " a b\r\r"):
         done = run("generator", "-", input=text.encode())
