@@ -92,6 +92,7 @@ def paired(first: Floats, second: Floats, resamples: int = 10_000) -> Paired:
     if first.shape != second.shape or len(first) < 2:
         raise UserError(f"a paired test needs two items or more of both systems: found {len(first)} and {len(second)}")
     difference = first - second
+    difference[np.abs(difference) <= _SAME] = 0.0  # else resamples of ties alone would have the sign of rounding
     t, t_p = _t_test(difference)
     if _is_zero(difference):
         return Paired(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)

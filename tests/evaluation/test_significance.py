@@ -63,6 +63,11 @@ def test_what_sums_leave_by_rounding_is_no_difference():
     assert compare({"one": one, "other": other})[0].seeds_p == 1
     losses[:5] += 1
     assert paired(losses, averaged).sign_p == pytest.approx(2 * 0.5**5)  # all others are ties
+    item = np.zeros(100)
+    item[0] = 1
+    # The resamples without the one item, 0.99^100 = 0.366 of them, have a mean of 0.
+    for rounding in (0, 1e-14, -1e-14):
+        assert paired(item, np.full(100, rounding)).bootstrap_p == pytest.approx(0.732, abs=0.02)
 
 
 def test_comparing_systems_over_seeds():
