@@ -224,11 +224,16 @@ class Lexsym(Augmenter[LexsymOptions]):
         return prod(sizes) if self._permutes else sum(sizes) - len(sizes)
 
     def _every(self, seed: int) -> Iterator[tuple[_Host, Change, int]]:
-        """All changes of all examples, in random order."""
+        """All changes of all examples, in random order; those to words of high weight tend to come first."""
         ways = np.array([self._ways(host) for host in self._hosts])
         row, number = ranges(np.zeros_like(ways), ways)
         numbers = words(seed, np.arange(len(row)), SamplePurpose.SYMMETRIES, 2)
-        order = np.argsort(numbers[:, 0], kind="stable")
+        keys = numbers[:, 0]
+        if self._weights and not self._permutes:  # a race at these rates: who is drawn first is so by weight
+            images = (image for host in self._hosts for word in host.words for image in self._partners[word])
+            rates = np.fromiter((self._weights.get(image, 1.0) for image in images), dtype=np.float64, count=len(row))
+            keys = -np.log((keys + 0.5) * 2.0**-32) / rates
+        order = np.argsort(keys, kind="stable")
         for place, change, pick in zip(*(some[order].tolist() for some in (row, number, numbers[:, 1])), strict=True):
             host = self._hosts[place]
             yield host, self._numbered(host, change), pick

@@ -1,5 +1,7 @@
 """LexSym: exchanges that the published method makes, and orbits of known data sets."""
 
+from collections import Counter
+
 import pytest
 
 from compgen.augmenters.registry import make
@@ -67,6 +69,13 @@ def test_rare_words_are_favoured_as_coded():
     lines = [f"x {verb} y{n % 5} z{n % 4} -> {verb.upper()}" for verb, often in times.items() for n in range(often)]
     method = make("lexsym", mode="reference", move="swap", aligner="simple").fit(dataset(*lines))
     assert method._weights == {verb: 1 / often for verb, often in times.items()}
+    first = Counter(change["walk"] for seed in range(200) for _, change, _ in [next(walks(method._every(seed)))])
+    assert 6 < first["jump"] / first["run"] < 16  # by weight 10
+
+
+def walks(exchanges):
+    """Those of a word *walk*."""
+    return (one for one in exchanges if "walk" in one[1])
 
 
 def test_forms_of_a_lexeme_move_together(tmp_path):
