@@ -23,6 +23,11 @@ CANDIDATES = 4  # for each fresh example that is chosen by its loss
 _BATCH = 256  # whose losses are computed together
 
 
+def synthetic(original: int, p_aug: float) -> int:
+    """How many synthetic examples an epoch takes with its original ones; if any are asked for, one at least."""
+    return max(1, round(original * p_aug / (1 - p_aug))) if p_aug else 0
+
+
 class PairExamples:
     """Original and augmented pairs as batches.
 
@@ -52,7 +57,7 @@ class PairExamples:
 
     def _mixture(self, rng: Stream) -> NDArray[np.int64]:
         assert self.p_aug is not None
-        drawn = round(self.original * self.p_aug / (1 - self.p_aug))
+        drawn = synthetic(self.original, self.p_aug)
         cycles = -(-drawn // self.augmented)
         order = np.concatenate([rng.permutation(self.augmented) for _ in range(max(1, cycles))])[:drawn]
         return np.concatenate([np.arange(self.original), self.original + order])
@@ -104,7 +109,7 @@ class FreshExamples(PairExamples):
         network: Trainable | None = None,
     ) -> None:
         self.pairs, self.draw, self.network = original, draw, network
-        self.needed = max(1, round(len(original) * p_aug / (1 - p_aug)))
+        self.needed = synthetic(len(original), p_aug)
         super().__init__(original, draw(self.needed, 0), p_aug, batch, seed)
 
     def plan(self, epoch: int) -> list[Rows]:

@@ -64,7 +64,7 @@ def test_targets_of_like_length_share_a_batch():
     assert again == np.concatenate(plan).tolist() != other
 
 
-@pytest.mark.parametrize(("p_aug", "drawn"), [(0.5, 12), (0.25, 4), (0.1, 1), (0.75, 36)])
+@pytest.mark.parametrize(("p_aug", "drawn"), [(0.5, 12), (0.25, 4), (0.1, 1), (0.01, 1), (0.0, 0), (0.75, 36)])
 def test_a_mixture_takes_every_original_and_cycles_through_what_is_added(p_aug, drawn):
     rows = np.concatenate(PairExamples([([5], [8])] * 12, [([6], [9])] * 5, p_aug, 4, 1).plan(2))
     assert sorted(rows[rows < 12].tolist()) == list(range(12))
