@@ -102,3 +102,13 @@ def test_the_training_of_a_predictor_shows_its_progress(folder, monkeypatch, cap
     found = steps.speed(folder, 2, "seq2seq", ["held_out=0.0", "optimisation.batch=4"])
     assert f"train speed.pt: {steps.WARM + 2}/{steps.WARM + 2} loss " in capsys.readouterr().err
     assert 0 < found["per_update"] < 10 and not list((folder / "made").iterdir())
+
+
+def test_what_is_learned_is_looked_at_all_over_the_training_examples(folder, monkeypatch):
+    pairs = Dataset.from_pairs(([f"w{at:03}"], ["W"]) for at in range(250))
+    asked = []
+    monkeypatch.setattr(steps, "originals", lambda *_: pairs)
+    monkeypatch.setattr(Recipe, "train", lambda *_, **__: 1.0)
+    monkeypatch.setattr(steps, "_right", lambda _, frame: asked.append(frame) or "")
+    steps.trial(folder, "bare", {}, 0, 0, 0, 5, "seq2seq", [])
+    assert asked[-1]["source"].list.first().to_list() == [f"w{at:03}" for at in range(0, 250, 3)]
