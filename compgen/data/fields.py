@@ -113,12 +113,17 @@ def _json(text: str) -> Fields:
 
 
 def _parts(text: str) -> list[tuple[int, str]]:
-    """The objects in an object of several lists, as {"train": [...], "test": [...]}, with these names as splits."""
+    """The objects in an object of several lists, as {"train": [...], "test": [...]}, with these names as splits.
+
+    Raises:
+        KeyError: a name or another key is there twice.
+    """
     try:
         whole = json.loads(text)
+        whole = JSON.decode(text) if isinstance(whole, dict) else {}
     except (ValueError, RecursionError):
         return []
-    lists = {name: one for name, one in whole.items() if isinstance(one, list)} if isinstance(whole, dict) else {}
+    lists = {name: one for name, one in whole.items() if isinstance(one, list)}
     records = [{"split": name} | one for name, some in lists.items() for one in some if isinstance(one, dict)]
     return [(number, json.dumps(one)) for number, one in enumerate(records * (len(lists) > 1), start=1)]
 

@@ -30,7 +30,7 @@ from compgen.data.named import (
     plain,
     unread_split,
 )
-from compgen.data.records import separator
+from compgen.data.records import separator, twice
 from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 from compgen.files import reading
@@ -66,7 +66,7 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
     """Read a table as far as it can be read. Of a pipe, which can be read but once, `content` is what it held.
 
     Raises:
-        DataError: there is no such file, or no line of it can be understood.
+        DataError: there is no such file, no line of it can be understood, or lists of JSON have one name.
     """
     path = Path(spec)
     with reading(path):
@@ -99,7 +99,10 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
         words = _words(text, name_of(spec))
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
-    found = READERS[format](text)
+    try:
+        found = READERS[format](text)
+    except KeyError as error:
+        raise twice(name_of(spec), error) from None
     if format in _HEADED and found.rows:
         found = _in_columns(found, format, text, bool(columns.given))
     if not found.rows:

@@ -152,6 +152,13 @@ def test_lists_that_are_named_keep_their_names_as_splits(tmp_path):
     assert mend(read_table(str(tmp_path / "x.json"), Columns())).dataset.splits == {"train": 1, "test": 1}
 
 
+def test_a_list_that_is_named_twice_is_told(tmp_path):
+    one = '[{"source": "a", "target": "A"}]'
+    (tmp_path / "x.json").write_text(f'{{"train": {one}, "test": {one}, "train": {one}}}')
+    with pytest.raises(DataError, match=r"x\.json: found the key 'train' twice in an object"):
+        read_table(str(tmp_path / "x.json"), Columns())
+
+
 def test_sides_of_several_lines_are_told(tmp_path):
     (tmp_path / "x.jsonl").write_text(
         '{"source": "add", "target": "def f(a):\\n    return a\\n"}\n{"source": "b", "target": "B\\n"}\n'
