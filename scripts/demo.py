@@ -55,6 +55,10 @@ def main() -> None:
     options = parser.parse_args()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
+    kept = out / "seed.txt"
+    if kept.exists() and (of := kept.read_text().strip()) != str(options.seed):
+        raise SystemExit(f"{out}: holds a demo with --seed {of}: give another --out")
+    kept.write_text(f"{options.seed}\n")
     began, seed = time.monotonic(), ["--seed", str(options.seed)]
     generator, bundle, samples = out / "recomb2.pt", out / "recomb2", out / "samples.jsonl"
     before, after = out / "baseline.pt", out / "augmented.pt"

@@ -69,6 +69,18 @@ def test_a_generator_whose_samples_are_all_filtered_out_gives_an_empty_file(said
             found["sample"](cell, tmp_path, tmp_path)
 
 
+def test_results_of_other_settings_are_not_taken_for_those_of_these(tmp_path, monkeypatch):
+    require_same = _experiment("cells", monkeypatch)["require_same"]
+    for _ in range(2):
+        require_same(tmp_path / "predictor.txt", ["--set", "network.hidden=64"])
+    with pytest.raises(SystemExit, match=r"other predictor options .--set network.hidden=64.: give another --out"):
+        require_same(tmp_path / "predictor.txt", [])
+    (tmp_path / "seed.txt").write_text("0\n")
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--out", str(tmp_path), "--seed", "1"])
+    with pytest.raises(SystemExit, match="holds a demo with --seed 0: give another --out"):
+        runpy.run_path(str(SCRIPTS / "demo.py"), run_name="__main__")
+
+
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
     found = _experiment("morphology", monkeypatch)

@@ -23,3 +23,12 @@ def train(folder: Path, out: Path, *words: str) -> None:
     if not out.exists():
         resume = ["--resume"] if out.with_name(out.name + ".partial").exists() else []
         call(folder, "train", *words, "-o", str(out), *resume)
+
+
+def require_same(path: Path, words: list[str]) -> None:
+    """Keep the options that all results beside a file depend on in it; stop if it has others."""
+    text = f"{' '.join(words)}\n"
+    if path.exists() and path.read_text() != text:
+        found = path.read_text().strip() or "none"
+        raise SystemExit(f"{path.parent}: holds results with other {path.stem} options ({found}): give another --out")
+    path.write_text(text)

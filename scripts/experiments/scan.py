@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from cells import call, train
+from cells import call, require_same, train
 
 from compgen.data.catalog import load
 from compgen.data.scan import interpret
@@ -212,6 +212,7 @@ def main() -> None:
     cells = [Cell(s, v, seed) for seed in options.seeds for s in splits for v in variants]
     generators = {generator(cell, options.out): cell for cell in cells if cell.variant != BASELINE}
     options.out.mkdir(parents=True, exist_ok=True)
+    require_same(options.out / "predictor.txt", options.predictor)
     rows: dict[Cell, dict[str, float]] = {}
     for split in splits:
         data_of(split, options.out)
