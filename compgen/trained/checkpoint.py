@@ -39,6 +39,7 @@ FORMAT = "compgen-checkpoint"
 VERSION = 2
 UNSEALED = 1  # the version without a digest
 KEYS = {"format", "meta", "weights", "pool"}
+TABLES = {"kind": str, "sampling": dict, "trained_on": dict}  # of the meta data; opening checks the rest
 MISFITS = (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, UserError, ValueError)
 
 
@@ -122,6 +123,9 @@ def _read_tagged(path: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
         raise CheckpointError(f"{path}: not a compgen checkpoint")
     try:
         meta = json.loads(content["meta"])
+        for name, kind in TABLES.items():
+            if not isinstance(meta.get(name, kind()), kind):
+                raise TypeError(f"{name} {meta[name]!r:.40}, expected {'a text' if kind is str else 'a table'}")
         return content, meta, old.tag_of(meta)
     except MISFITS as error:
         raise _misfit(path, error) from error
@@ -167,6 +171,10 @@ def _network(tag: str, values: dict[str, Any], vocabulary: int, weights: dict[st
         odd = min(name for name in described | found if described.get(name) != found.get(name))
         sizes = [list(shapes[odd]) if odd in shapes else "none" for shapes in (found, described)]
         raise ValueError(f"weights {odd!r} of sizes {sizes[0]}, by its configuration {sizes[1]}")
+    parts = [tensor.untyped_storage() for tensor in weights.values()]
+    stored = sum({part.data_ptr(): part.nbytes() for part in parts}.values())
+    if (needed := sum(tensor.nbytes for tensor in weights.values())) > stored:
+        raise ValueError(f"weights of {needed:,} bytes are stored in {stored:,}: some share their numbers")
     network = entry.build(config, vocabulary)
     network.load_state_dict(weights)
     return network

@@ -1,5 +1,6 @@
 """Checkpoints: written, read again, damaged."""
 
+import json
 import os
 import pickle
 import random
@@ -110,6 +111,16 @@ def broken(path, how):
     elif how == "long":
         saved = torch.load(path, weights_only=True)
         sealed(saved | {"meta": re.sub('"max_length": [0-9]+', '"max_length": 1000000000', saved["meta"])}, path)
+    elif how in ("kind", "sampling", "trained_on"):
+        saved = torch.load(path, weights_only=True)
+        meta = json.loads(saved["meta"])
+        sealed(saved | {"meta": json.dumps(meta | {how: [meta[how]]})}, path)
+    elif how == "shared":  # the numbers of the largest tensor are those of all
+        saved = torch.load(path, weights_only=True)
+        numbers = max((tensor.flatten() for tensor in saved["weights"].values()), key=len)
+        for name, tensor in saved["weights"].items():
+            saved["weights"][name] = numbers[: tensor.numel()].reshape(tensor.shape)
+        sealed(saved, path)
     elif how == "spread":  # one number stands for 2^40
         saved = torch.load(path, weights_only=True)
         saved["weights"]["embedding.weight"] = torch.zeros(1).expand(2**40)
@@ -153,6 +164,10 @@ def small(tmp_path_factory):
         ("vast", r"does not fit together: weights .* by its configuration \[128, 65542\]"),
         ("impossible", r"does not fit together: .*hidden"),
         ("long", "max_length 1000000000, expected 1 to"),
+        ("kind", r"does not fit together: kind \['predictor'\], expected a text"),
+        ("sampling", r"does not fit together: sampling \[{}\], expected a table"),
+        ("trained_on", r"does not fit together: trained_on \[{'data': .*, expected a table"),
+        ("shared", r"does not fit together: weights of [0-9,]+ bytes are stored in [0-9,]+"),
         ("spread", "not a checkpoint"),
         ("compressed", "not a checkpoint"),
         ("pickle", "not a checkpoint"),
