@@ -45,7 +45,7 @@ def _start(ray: Any, workers: int | None) -> None:
             ray.init("auto", **quiet)
         else:
             ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
-    except (ConnectionError, RuntimeError) as error:
+    except (ConnectionError, RuntimeError, ValueError) as error:
         where = f"Ray at RAY_ADDRESS={address}" if address else "a Ray on this machine"
         raise UserError(f"{where} cannot be used: {first_line(error)}") from error
     if threading.current_thread() is threading.main_thread():

@@ -132,6 +132,11 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
     assert done.returncode == 2 and f"RAY_ADDRESS={address}" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_an_address_without_a_port_is_told(tmp_path):
+    done = compgen("-n", 1, "-o", tmp_path / "s.jsonl", "--engine", "ray", RAY_ADDRESS="10.0.0.5")
+    assert done.returncode == 2 and "RAY_ADDRESS=10.0.0.5 cannot be used" in done.stderr, done.stderr
+
+
 @pytest.mark.long
 def test_the_command_starts_a_cluster_and_goes_on_where_threads_stopped(tmp_path):
     out, whole = tmp_path / "s.jsonl", tmp_path / "whole.jsonl"
