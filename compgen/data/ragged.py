@@ -44,17 +44,17 @@ def lists_of(rows: Sequence[Sequence[Any]], dtype: pl.DataType) -> pl.Series:
 def lists(tokens: pl.Series, numbers: Ints, lengths: Ints) -> pl.Series:
     """Return a series of lists, lengths[i] tokens in each, given by their numbers among `tokens`."""
     made = pl.DataFrame({"number": cut(pl.Series(numbers), lengths)})
-    return made.select(_spelled("number", tokens)).to_series()
+    return made.select(_spelled(tokens)).to_series()
 
 
 def lists_of_rectangle(tokens: pl.Series, numbers: NDArray[np.integer[Any]], lengths: Ints) -> pl.Series:
     """Return a series of lists, the first lengths[i] tokens of each row of a rectangle, given by their numbers."""
     rows = pl.Series(numbers.ravel()).reshape(numbers.shape).arr.to_list()
     frame = pl.DataFrame({"number": rows, "length": lengths})
-    return frame.select(pl.col("number").list.head("length")).select(_spelled("number", tokens)).to_series()
+    return frame.select(pl.col("number").list.head("length")).select(_spelled(tokens)).to_series()
 
 
-def _spelled(column: str, tokens: pl.Series) -> pl.Expr:
-    """Spell lists of numbers as lists of tokens: all numbers at once, at half the cost of making lists of strings."""
+def _spelled(tokens: pl.Series) -> pl.Expr:
+    """Spell the lists in the column `number`: all numbers at once, at half the cost of making lists of strings."""
     token = pl.element().map_batches(lambda numbers: tokens[numbers], return_dtype=pl.String, is_elementwise=True)
-    return pl.col(column).list.eval(token)
+    return pl.col("number").list.eval(token)
