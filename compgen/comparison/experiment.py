@@ -168,7 +168,7 @@ class Experiment(Planning):
             self.say(f"the first round took longer than planned; to end in time, {left_out(self.plan, plan)}")
         return plan
 
-    def ahead(self, system: System, other: System, errors: float = 1.0, rounds: int | None = None) -> bool:
+    def ahead(self, system: System, other: System, errors: float, rounds: int | None = None) -> bool:
         """Whether a system is ahead of another by more than so many standard errors, in the rounds of both."""
         rounds = self.shared(system, other) if rounds is None else rounds
         variance = _variance(self.results(system, rounds)) + _variance(self.results(other, rounds))

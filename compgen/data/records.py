@@ -17,7 +17,7 @@ import polars as pl
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import USUALLY, Columns, beside_words, tell_unread_split
+from compgen.data.named import Columns, beside_words, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
@@ -107,7 +107,7 @@ def names_of_first(text: str) -> list[str]:
     return [*found] if isinstance(found, dict) else []
 
 
-def looks_like_csv(first: str, columns: Columns = USUALLY) -> bool:
+def looks_like_csv(first: str, columns: Columns) -> bool:
     """Whether a first line has names of columns between commas or semicolons, usual ones or those that are given."""
     given = {*columns.given.values()}
     try:

@@ -54,7 +54,7 @@ class Share:
     spans: Spans
     options: GecaOptions
     most: int  # rows that it may hold in memory
-    salt: int = 0
+    salt: int
     folder: Path | None = None  # where several processes exchange rows
     share: tuple[int, int] = (0, 1)  # its number from 0, and the number of shares
 
