@@ -57,8 +57,8 @@ class RecurrentGenerator(Opened):
     temperature: tuple[float, float]
     identity: str
     bundle: Path | None = None
-    method: str = "recombine"
-    threaded: bool = True
+    method = "recombine"
+    threaded = True
 
     def draws(self, asked: Request) -> Iterator[Draw]:
         """Draw by continuous batching, on a GPU by its whole loop, or search by beam."""
