@@ -14,8 +14,6 @@ started do not end it. The examples are those of one process.
 import hashlib
 import json
 import os
-import re
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -31,7 +29,7 @@ from compgen import __version__
 from compgen.cluster import cluster, first_line
 from compgen.data.examples import Dataset
 from compgen.errors import Remark, UserError
-from compgen.files import atomic_path, beside, remove, writing
+from compgen.files import atomic_path, beside, create, is_beside, remove, writing
 from compgen.geca.augmenter import check_licensed, spelled
 from compgen.geca.building import first, merged
 from compgen.geca.corpus import Corpus
@@ -71,14 +69,13 @@ class Job:
         path = self.folder / "job.json"
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            others = [entry for entry in self.folder.iterdir() if not re.fullmatch(r"\.job\..*|job\.json", entry.name)]
-            if others and not path.exists():  # checked last: other shards write nothing before it
-                raise UserError(f"{self.folder}: found other files, expected a folder to work in: move them elsewhere")
-            with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.folder, prefix=".job.") as stream:
-                json.dump(mine, stream, indent=1)
-                stream.flush()
-                with suppress(FileExistsError):  # the first shard's file appears whole; the others compare
-                    os.link(stream.name, path)
+            others = [entry for entry in self.folder.iterdir() if entry != path and not is_beside(entry)]
+            if not path.exists():  # checked last: other shards write nothing before it
+                if others:
+                    raise UserError(
+                        f"{self.folder}: found other files, expected a folder to work in: move them elsewhere"
+                    )
+                create(path, json.dumps(mine, indent=1))  # by the first shard; the others compare
         try:
             found = dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, RecursionError) as error:
