@@ -123,8 +123,12 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
         return self._tier.choose(pool, count, seed)
 
     def facts(self) -> dict[str, Any]:
-        """Return how many training examples took part, how many had no stem, and why there are fewer than asked for."""
-        return {"examples": self.examples, "dropped": self.dropped} | ({"why": self.why} if self.why else {})
+        """Return how many training examples took part, and how many had no stem."""
+        return {"examples": self.examples, "dropped": self.dropped}
+
+    def no_more(self) -> str:
+        """Return why there are fewer samples than asked for."""
+        return self.why
 
     def in_words(self) -> str:
         """Return the report in words, for people."""
