@@ -4,7 +4,6 @@ Nothing heavy is imported here: `--help` must answer at once.
 """
 
 import functools
-import importlib
 import json
 import operator
 import re
@@ -167,10 +166,9 @@ def signature(options: dict[str, Any], *more: str) -> str:
 
 def need_torch(what: str) -> None:
     """Raise UserError, which says how to install it, if torch is not installed."""
-    try:
-        importlib.import_module("torch")
-    except ModuleNotFoundError as error:
-        raise UserError(f"{what} needs torch: pip install 'compgen[train]'") from error
+    from compgen.trained.architectures import require_torch
+
+    require_torch(f"{what} needs torch: pip install 'compgen[train]'")
 
 
 def check_input_once(*data: str | None) -> None:
