@@ -305,9 +305,8 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _consistent(self, change: Change) -> bool:
         """Whether all words of a lexeme become words of one other, and no two lexemes the same."""
-        lexemes = {self._symbols[word]: self._symbols[image] for word, image in change.items()}
-        consistent = all(lexemes[self._symbols[word]] == self._symbols[image] for word, image in change.items())
-        return consistent and len({*lexemes.values()}) == len(lexemes)
+        lexemes = {(self._symbols[word], self._symbols[image]) for word, image in change.items()}
+        return len({old for old, _ in lexemes}) == len({new for _, new in lexemes}) == len(lexemes)
 
     def _meaning(self, moved: dict[str, str], pick: int) -> dict[str, str]:
         """What takes the place of each symbol; `pick` chooses one where an image has more or fewer than the word."""
