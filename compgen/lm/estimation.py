@@ -21,7 +21,6 @@ from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 
 MAX_ORDER = 9  # with which the programs are built
 KINDS = ("probing", "trie")
-FIXED = (0.5, 1.0, 1.5)  # discounts D1, D2, D3+ that lmplz falls back on
 ASLEEP = 120.0  # seconds: a thread that waits for a disk or a processor does not count as asleep, but in a FUSE folder
 FIX = "give --discount-fallback (in Python fallback=True), which fixes the discounts that cannot be estimated"
 # What lmplz says of discounts, without its advice; it counts orders from 0 where it falls back, and from 1 elsewhere.
@@ -38,8 +37,8 @@ class Estimation:
     Attributes:
         order: of the longest n-grams.
         prune: for orders from 1, the count up to which n-grams are left out; the last holds for all higher orders too.
-        fallback: take the FIXED discounts for an order whose own cannot be estimated, as where a text is small or
-            repeats itself; `estimate` says for which orders.
+        fallback: take fixed discounts (D1 0.5, D2 1, D3+ 1.5) for an order whose own cannot be estimated, as where a
+            text is small or repeats itself; `estimate` says for which orders.
         memory: for sorting, as lmplz reads it: 2G, 50%; it is reserved at once.
         kind: of binary files: `probing` (fast) or `trie` (small).
         quantise: bits of a probability and of a back-off in a trie; None for floats.
@@ -83,7 +82,7 @@ def estimate(
 
     Returns:
         The numbers of `sentences`, `tokens`, `ngrams` of each order; their `discounts` (D1, D2, D3+), the orders with
-        FIXED ones (`fallback_orders`), `seconds`, and the fields of `estimation`.
+        fixed ones (`fallback_orders`), `seconds`, and the fields of `estimation`.
 
     Raises:
         DataError: a text is missing, bad or empty, or too small for its discounts.
@@ -243,5 +242,5 @@ def _ticks_asleep(pid: int) -> int | None:
 
 
 def fixed_discounts(orders: Sequence[int]) -> str:
-    """Name the orders of n-grams with FIXED discounts: `3-grams, 5-grams`."""
+    """Name the orders of n-grams with fixed discounts: `3-grams, 5-grams`."""
     return ", ".join(f"{order}-grams" for order in orders)

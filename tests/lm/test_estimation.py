@@ -10,7 +10,7 @@ import pytest
 from compgen.data.catalog import load
 from compgen.errors import DataError, UserError
 from compgen.lm import estimation
-from compgen.lm.estimation import FIXED, Estimation, estimate, write_sentences
+from compgen.lm.estimation import Estimation, estimate, write_sentences
 from compgen.lm.mixture import Mixture, perplexity
 from compgen.lm.scoring import score_all, words_of
 from tests.lm.naive import Arpa
@@ -110,7 +110,7 @@ def test_orders_that_fell_back_are_those_with_fixed_discounts(text, tmp_path):
     (tmp_path / "often.txt").write_text(lines * 8)  # no n-gram stands once
     for path, order in ((text, 4), (tmp_path / "often.txt", 3)):
         found = estimate([path], tmp_path / "model.bin", Estimation(order=order, fallback=True))
-        fixed = [place for place, row in enumerate(found["discounts"], start=1) if row == list(FIXED)]
+        fixed = [place for place, row in enumerate(found["discounts"], start=1) if row == [0.5, 1.0, 1.5]]
         assert found["fallback_orders"] == fixed and fixed
     varied = [[f"w{number}" for number in row] for row in np.random.default_rng(0).zipf(1.5, (2000, 5))]
     found = estimate([write_sentences(varied, tmp_path / "varied.txt")], tmp_path / "model.bin", Estimation(order=2))
