@@ -105,7 +105,7 @@ class Dataset:
                 raise DataError(f"tokens are strings: found None in {one!r:.80}")
         try:
             sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
-        except TypeError as error:
+        except (TypeError, UnicodeEncodeError) as error:  # the latter of half a surrogate pair
             raise DataError(f"tokens are strings: {str(error).partition(chr(10))[0]}") from None
         return cls(pl.DataFrame(sides).with_columns(split=pl.lit(split)))
 

@@ -148,8 +148,9 @@ def test_what_is_no_pair_is_told(pairs):
 
 
 def test_tokens_are_strings():
-    with pytest.raises(DataError, match="tokens are strings"):
-        Dataset.from_pairs([([1, 2], [3])])
+    for wrong in (1, b"a", "\udc80"):
+        with pytest.raises(DataError, match="tokens are strings"):
+            Dataset.from_pairs([(["a", wrong], ["b"])])
 
 
 @pytest.mark.parametrize("kind", [set, frozenset])
