@@ -27,8 +27,15 @@ Kept = tuple[Draw, Tokens, Tokens]  # with its source and its target
 
 
 def filter_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the filters that are named one by one, or several in a string with commas between them."""
-    texts = [names] if isinstance(names, str) else names
+    """Return the filters that are named one by one, or several in a string with commas between them.
+
+    Raises:
+        UserError: something is no string.
+    """
+    texts = [names] if isinstance(names, str) or not isinstance(names, Iterable) else [*names]
+    for text in texts:
+        if not isinstance(text, str):
+            raise UserError(f"no filter {text!r:.40}: expected some of {', '.join(FILTERS)}")
     return tuple(name for text in texts for part in text.split(",") if (name := part.strip()))
 
 

@@ -177,6 +177,8 @@ def test_rare_prototypes_are_those_that_the_filter_keeps():
 def test_unknown_names_are_refused():
     for names, wrong, said in (
         ("fresh", {}, "no filter 'fresh'"),
+        (None, {}, "no filter None: expected some of novel, unique, rare"),
+        (["novel", 5], {}, "no filter 5"),
         ("rare", {"prototypes": "some"}, "no prototypes 'some'"),
         ("novel", {"prototypes": "rare"}, "add the filter rare"),
         ("rare", {"prototypes": "rare", "ngram": 2}, "leave out ngram"),
