@@ -80,7 +80,10 @@ def shared_names(dataset: Dataset, most: float = 0.25, usual: str = USUAL) -> Na
 
     Raises:
         DataError: nothing is shared.
+        UserError: `most` is no share.
     """
+    if not 0 < most <= 1:
+        raise UserError(f"most {most!r}: expected a share of the examples, above 0 and at most 1")
     either, both = Counter[str](), Counter[str]()
     for source, target in dataset:
         either.update({*source, *target})
