@@ -247,6 +247,9 @@ def predict(
         raise UserError(f"sources {sources!r:.40}: found {kind}, expected a list of sources")
     if isinstance(model, str | Path):
         model = Generator.load(model) if direct else Predictor.load(model)
+    if not isinstance(model, Predictor | Generator):
+        several = "; several predictors form a Committee" if isinstance(model, list | tuple) else ""
+        raise UserError(f"found {type(model).__name__}, expected an opened model or its path{several}")
     asked = list(sources)
     tokens = token_lists(source.split() if isinstance(source, str) else source for source in asked)
     found = _answers(model, tokens, beam)

@@ -435,6 +435,8 @@ def test_names_are_masked_and_put_back(tmp_path):
     assert compgen.mask(often, most=1.0)[0].source == ["all", "name0", "0"]
     with pytest.raises(compgen.UserError, match="found no names"):
         compgen.mask(often)
+    with pytest.raises(compgen.UserError, match="most 25: expected a share"):
+        compgen.mask(often, most=25)
     for listed in ({("in", "ohio"): "place"}, {"in ohio": "place"}):
         named = compgen.mask(data, listed)
         assert [example.source for example in named] == [["rivers", "in", "texas"], ["rivers", "place0"]]
@@ -504,6 +506,9 @@ def test_mistakes_are_told_as_such(data, predictor, tmp_path):
         (lambda: compgen.predict(predictor, 5), "sources 5: found int, expected a list of sources"),
         (lambda: compgen.predict(predictor, "a b"), "sources 'a b': found a string, expected a list of sources"),
         (lambda: compgen.predict(predictor, [None]), "found the source None, expected a string or a list"),
+        (lambda: compgen.predict([predictor, predictor], ["a"]), "found list, .*; several predictors form a Committee"),
+        (lambda: compgen.predict(None, ["a"]), "found NoneType, expected an opened model or its path$"),
+        (lambda: compgen.train_predictor(data, "seq2seq_small", "p.pt", fresh="geca"), "fresh: found 'geca', expected"),
         (lambda: compgen.compare(data, tmp_path, CompareOptions(), seeds=3), "as a whole or by name, not both"),
         (lambda: compgen.compare(data, tmp_path, {"seeds": 3}), "found {'seeds': 3}, expected CompareOptions"),
     ):

@@ -147,6 +147,8 @@ def check_examples(
     config: PredictorConfig, dataset: Dataset, augmented: Dataset | None, fresh: Fresh | None = None
 ) -> None:
     """Raise UserError for sentences in place of pairs, or for settings of augmented examples if there are none."""
+    if not isinstance(fresh, Fresh | None):
+        raise UserError(f"fresh: found {fresh!r:.60}, expected Fresh(...) of compgen.training.pairs")
     if augmented is not None and fresh is not None:
         raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
     for what, given in (("", dataset), ("augmented examples: ", augmented)):
