@@ -1,6 +1,6 @@
-"""compgen makes new training examples by recombining those that there are.
+"""compgen makes new training examples by recombining existing ones.
 
-The same verbs as on the command line, in a few lines each:
+The main commands are functions here:
 
     import compgen
 
@@ -11,7 +11,7 @@ The same verbs as on the command line, in a few lines each:
     compgen.train_predictor(scan.split("train"), "seq2seq_small", "predictor.pt", augmented=samples)
     print(compgen.Predictor.load("predictor.pt").evaluate(scan.split("test")))
 
-Names are imported when first used, so that `import compgen` costs nothing and needs no torch.
+Names are imported when they are first used, so `import compgen` is fast and needs no torch.
 """
 
 from importlib import import_module

@@ -101,8 +101,8 @@ def train_generator(
 
     Args:
         dataset: examples, or the name of some, as for `load_dataset`.
-        config: a TOML file, or a shipped configuration: recombine_small, recombine_scan, recombine_morphology, auto
-            (settings found from the data) and more, which are listed where a name is unknown.
+        config: a TOML file, or a shipped configuration, such as recombine_small, recombine_scan, recombine_morphology
+            or auto (settings found from the data); the error for an unknown name lists all.
         out: the checkpoint, a `.pt` file.
         overrides: settings to change, each as `optimisation.steps=3000`; `["?"]` raises an error that lists all.
         split: the split to learn from, if there are several; None for all of them.
@@ -137,11 +137,11 @@ def train_predictor(
 
     Args:
         dataset, out, overrides, split: as for `train_generator`.
-        config: a TOML file, or a shipped configuration: seq2seq_small, seq2seq_scan or seq2seq_morphology; for the
-            architecture transformer: transformer, transformer_small or transformer_relative.
+        config: a TOML file, or a shipped configuration, such as seq2seq_small, seq2seq_scan or seq2seq_morphology; for
+            the architecture transformer: transformer, transformer_small or transformer_relative.
         architecture: recurrent or transformer.
-        options: those of `train_generator`, `augmented`, more examples to train on, and `fresh`, which
-            `compgen.training.pairs` describes.
+        options: those of `train_generator`; `augmented`: more examples to train on; or `fresh`: a
+            `compgen.training.pairs.Fresh`, with a fitted augmenter that makes others in each epoch.
 
     Raises:
         UserError: as `train_generator`.

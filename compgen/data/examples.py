@@ -45,7 +45,7 @@ class Dataset:
     """Examples with named splits.
 
     `frame` has the columns `source: List[String]`, `target: List[String]` and `split: String`, one row an example.
-    Further columns are carried along; files of JSON lines and Parquet keep them (see `columns`). A sentence for a
+    Further columns are carried along; JSON, CSV and Parquet keep them (see `columns`). A sentence for a
     language model is an example with an empty target.
 
     `for source, target in dataset` goes through the examples; `dataset[0]` is one, `dataset[:10]` a dataset of ten.

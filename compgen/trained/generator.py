@@ -101,7 +101,7 @@ class Generator:
         Args:
             path: where it is.
             runtime: `onnx` (bundles; default), `torchscript` (bundles), `torch` (checkpoints; default), `native`
-                (bundles, in the C++ runner, which answers; `cgen sample` draws by it). Grammars have the last alone.
+                (bundles, in the C++ runner, which answers; `cgen sample` draws by it). For a grammar, only `native`.
             provider: for ONNX Runtime: `auto`, `cpu` or `cuda`.
             threads: of one backend call, by default 1; `sample` runs several calls at a time. In the C++ runner all,
                 by default one a core.
