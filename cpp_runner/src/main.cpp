@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <set>
@@ -363,6 +364,7 @@ void fill_closed_streams() {
 
 int main(int argc, char** argv) {
   fill_closed_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a file beyond its limit of size is an error of writing, as in Python
   try {
     const int code = called(argc, argv);
     // Of --help and --verify; samples have been written to its descriptor.

@@ -5,6 +5,7 @@ import fcntl
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -182,6 +183,14 @@ def test_what_cannot_be_printed_is_told(runner, words):
         )
     assert done.returncode == 2
     assert done.stderr == b"error: standard output: cannot be written: No space left on device\n"
+
+
+def test_a_file_beyond_its_limit_of_size_is_told_and_leaves_nothing(tmp_path, runner):
+    out = tmp_path / "out.jsonl.gz"
+    process = start(runner, out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)))
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 2 and said.endswith(f"error: {out}: cannot be written: File too large\n"), said
+    assert not list(tmp_path.iterdir())
 
 
 def test_closed_streams_are_not_taken_by_files(tmp_path, runner):
