@@ -151,6 +151,8 @@ def check_examples(
         raise UserError(f"fresh: found {fresh!r:.60}, expected Fresh(...) of compgen.training.pairs")
     if augmented is not None and fresh is not None:
         raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
+    if fresh is not None and config.p_aug == 0:
+        raise UserError("p_aug is 0, so no examples would be drawn anew: leave them out, or set p_aug above 0")
     for what, given in (("", dataset), ("augmented examples: ", augmented)):
         if given is not None and len(given) and not (given.frame["target"].list.len() > 0).any():
             raise DataError(

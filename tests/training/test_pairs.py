@@ -172,3 +172,8 @@ def test_samples_with_unknown_tokens_are_left_out(tmp_path, data):
 def test_either_given_or_drawn(tmp_path, data):
     with pytest.raises(UserError, match="augmented examples are given, or drawn anew in each epoch: not both"):
         train_predictor(data, config(), tmp_path / "p.pt", fresh=fresh(), augmented=data, quiet=True)
+
+
+def test_no_share_of_fresh_examples_is_told(tmp_path, data):
+    with pytest.raises(UserError, match="p_aug is 0, so no examples would be drawn anew: leave them out, or set"):
+        train_predictor(data, config("p_aug=0"), tmp_path / "p.pt", fresh=fresh(), quiet=True)
