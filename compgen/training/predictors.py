@@ -147,12 +147,8 @@ def check_examples(
     config: PredictorConfig, dataset: Dataset, augmented: Dataset | None, fresh: Fresh | None = None
 ) -> None:
     """Raise UserError for sentences in place of pairs, or for settings of augmented examples if there are none."""
-    if not isinstance(fresh, Fresh | None):
-        raise UserError(f"fresh: found {fresh!r:.60}, expected Fresh(...) of compgen.training.pairs")
-    if augmented is not None and fresh is not None:
-        raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
-    if fresh is not None and config.p_aug == 0:
-        raise UserError("p_aug is 0, so no examples would be drawn anew: leave them out, or set p_aug above 0")
+    if fresh is not None:
+        _check_fresh(config, augmented, fresh)
     for what, given in (("", dataset), ("augmented examples: ", augmented)):
         if given is not None and len(given) and not (given.frame["target"].list.len() > 0).any():
             raise DataError(
@@ -163,6 +159,15 @@ def check_examples(
         raise DataError("p_aug says how often to draw augmented examples, but no augmented data was given")
     if not augmented and config.held_out_augmented:
         raise DataError("held_out_augmented holds out augmented examples, but no augmented data was given")
+
+
+def _check_fresh(config: PredictorConfig, augmented: Dataset | None, fresh: Fresh) -> None:
+    if not isinstance(fresh, Fresh):
+        raise UserError(f"fresh: found {fresh!r:.60}, expected Fresh(...) of compgen.training.pairs")
+    if augmented is not None:
+        raise UserError("augmented examples are given, or drawn anew in each epoch: not both")
+    if config.p_aug == 0:
+        raise UserError("p_aug is 0, so no examples would be drawn anew: leave them out, or set p_aug above 0")
 
 
 def fit(
