@@ -7,12 +7,17 @@ import signal
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but TAB and line feed
 
 
+def printable(text: object) -> str:
+    """Return text without control characters, which steer a terminal: it may quote anybody's file. Each is a space."""
+    return _CONTROL.sub(" ", str(text))
+
+
 class UserError(Exception):
     """The user's input cannot be used; the message says what was found, where, and what was expected."""
 
     def __str__(self) -> str:
-        """Return the message; control characters, which steer a terminal, are spaces: it may quote anybody's file."""
-        return _CONTROL.sub(" ", super().__str__())
+        """Return the message without control characters."""
+        return printable(super().__str__())
 
 
 def whole(number: object) -> int | None:

@@ -6,7 +6,6 @@ Nothing heavy is imported here: `--help` must answer at once.
 import functools
 import json
 import operator
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,7 +17,7 @@ import typer
 from compgen.cli.options import at_most
 from compgen.data.content import name_of
 from compgen.data.named import USUALLY, Columns
-from compgen.errors import UserError
+from compgen.errors import UserError, printable
 from compgen.files import check_apart, check_writable, is_stream
 from compgen.record import named, record_of
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from compgen.data.examples import Dataset
 
 LAST_SEED = 2**64 - 1
-_TO_CLEAN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 LEARNT = ["train"]  # the splits that commands learn from by default
 
 DataArgument = Annotated[
@@ -113,10 +111,7 @@ def called() -> str:
 
 def say(text: object) -> None:
     """Print a note for people to standard error, with tabs as spaces and without control characters."""
-    if _TO_CLEAN.search(line := str(text)):
-        console().print(line, highlight=False, markup=False, emoji=False)
-    else:
-        print(line, file=sys.stderr)  # as the console would print it; importing that takes a while
+    print(printable(text).expandtabs(), file=sys.stderr)
 
 
 def show(*parts: object) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from compgen.cli import streams
 from compgen.cli.lazy import lazy_group
-from compgen.errors import Interrupted, Remark, SettingsAskedError, UserError
+from compgen.errors import Interrupted, Remark, SettingsAskedError, UserError, printable
 from compgen.interrupts import TOGETHER
 
 NAME = "cgen"  # of the command; bash has a builtin `compgen`, which hides a program of that name
@@ -97,7 +97,7 @@ def _fail(message: str, code: int) -> NoReturn:
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print our own warnings on one line, those of libraries as Python does."""
     if issubclass(category, Remark):
-        print(f"{NAME}: {message}", file=sys.stderr)
+        print(f"{NAME}: {printable(message)}", file=sys.stderr)
     else:
         _show_warning(message, category, *place, **more)
 

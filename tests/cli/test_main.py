@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from compgen import __version__
-from compgen.cli.main import _explained
+from compgen.cli.common import say
+from compgen.cli.main import _explained, _warn
 from compgen.cli.train import Seq2SeqOptions, _say_foreign
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
+from compgen.errors import Remark
 from compgen.trained.generator import Generator
 from tests.cli.shell import compgen, refused
 
@@ -591,3 +593,9 @@ def test_threads_spin_for_a_while_only_unless_one_says_otherwise(given, found, m
     asked = "import os, compgen.__main__; print(os.environ.get('GOMP_SPINCOUNT', ''))"
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == found
+
+
+def test_no_note_steers_a_terminal(capsys):
+    say("m.jsonl: 3 of \x1b[2Jdev\x9b2J\tb")  # the name of a split, or of a column, in a stranger's file
+    _warn(Remark("left out: \x1b]0;title\x07"), Remark)
+    assert capsys.readouterr().err == "m.jsonl: 3 of  [2Jdev 2J        b\ncgen: left out:  ]0;title \n"
