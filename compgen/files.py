@@ -229,11 +229,11 @@ def check_replaceable(folder: Path) -> None:
 
 
 def check_apart(out: Path, *read: str | Path | None) -> None:
-    """Raise UserError if OUT, which will be written, is one of the files that are read."""
+    """Raise UserError if OUT, which will be written, is one of the files and folders that are read."""
     ours = _status(Path(os.path.realpath(out)))  # resolves `folder/..` even if the folder has yet to be made
     for path in read:
         theirs = None if path is None else _status(Path(path))
-        if ours is not None and theirs is not None and stat.S_ISREG(ours.st_mode) and os.path.samestat(ours, theirs):
+        if ours is not None and theirs is not None and not is_stream(out) and os.path.samestat(ours, theirs):
             raise UserError(f"{out}: it is read, too: choose another name for what is written")
 
 

@@ -163,6 +163,9 @@ def test_what_is_read_is_not_written(tmp_path):
     for out in ("x", "link"):
         with pytest.raises(UserError, match="it is read, too"):
             check_apart(tmp_path / out, None, "scan/jump", tmp_path / "x")
+    (tmp_path / "parts").mkdir()  # a dataset, of which one split may be written
+    with pytest.raises(UserError, match="it is read, too"):
+        check_apart(tmp_path / "parts", f"{tmp_path}/parts/")
 
 
 def test_a_name_that_no_file_can_have_is_said(tmp_path):
