@@ -31,9 +31,9 @@ def whole(number: object) -> int | None:
 def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, int]:
     """Return a number of samples (None: all) and a seed as Python's ints; raise UserError if one is impossible."""
     samples, fixed = whole(0 if count is None else count), whole(seed)
-    if samples is None or samples < 0 or fixed is None or not 0 <= fixed < 2**64:
+    if samples is None or fixed is None or not (0 <= samples < 2**64 and 0 <= fixed < 2**64):
         asked = "" if count is None else f"count {count!r}, "
-        raise UserError(f"{who}: {asked}seed {seed!r}: expected whole numbers of 0 or more, and a seed less than 2^64")
+        raise UserError(f"{who}: {asked}seed {seed!r}: expected whole numbers of 0 or more, less than 2^64")
     return (None if count is None else samples), fixed
 
 

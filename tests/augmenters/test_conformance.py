@@ -239,7 +239,7 @@ def test_bad_options_counts_and_data_are_refused(case):
     for options in ({}, "x", Options()):
         with pytest.raises(UserError, match=f"expected {find(name).options_type.__name__}"):
             find(name)(options)
-    for count, seed in ((-1, 0), (1, -1), (1, 2**64), ("3", 0), (2.0, 0), (True, 0), (1, None)):
+    for count, seed in ((-1, 0), (2**64, 0), (1, -1), (1, 2**64), ("3", 0), (2.0, 0), (True, 0), (1, None)):
         with pytest.raises(UserError, match="expected whole numbers of 0 or more"):
             augmenter.sample(count, seed)
     for wrong in (None, [(["a"], ["b"])]):
