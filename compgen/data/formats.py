@@ -358,7 +358,7 @@ def _write_tsv(dataset: Dataset, name: str) -> bytes:
     if set(dataset.splits) - {TRAIN}:
         for split in dataset.splits:
             if not split or split != split.strip() or any(character in split for character in "\t\r\n"):
-                raise DataError(f"{name}: tsv cannot hold the split name {split!r}; write jsonl or parquet instead")
+                raise DataError(f"{name}: tsv cannot hold the split name {split!r}; write parquet instead")
         fields.append(pl.col("split"))
     first = dataset.frame.head(1).select(field.alias(str(at)) for at, field in enumerate(fields)).rows()
     if first and looks_like_names(first[0]):

@@ -45,7 +45,7 @@ def read_jsonl(content: bytes, name: str, columns: Columns) -> Placed:
     if not columns.given and lines["line"].str.contains(_PLAIN_RECORD).all():
         # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
         frame = lines["line"].str.json_decode(pl.Struct(SCHEMA)).struct.unnest()
-        return Placed(frame.with_columns(pl.col("split").fill_null(TRAIN)), lines["number"])
+        return Placed(frame.with_columns(pl.col("split").replace([None, ""], TRAIN)), lines["number"])
     found = ((number, _object_in(name, number, line)) for number, line in lines.iter_rows() if line.strip())
     return _placed(found, name, columns)
 
@@ -90,7 +90,7 @@ def write_csv(dataset: Dataset, name: str) -> bytes:
     if set(dataset.splits) <= {TRAIN}:
         frame = frame.drop("split")
     elif (split := next((split for split in dataset.splits if not split or split != split.strip()), None)) is not None:
-        raise DataError(f"{name}: csv cannot hold the split name {split!r}; write jsonl or parquet instead")
+        raise DataError(f"{name}: csv cannot hold the split name {split!r}; write parquet instead")
     lists = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
     return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(" ")).write_csv().encode()
 
@@ -320,7 +320,9 @@ def _check_record(
     """See that a record has two sides, which become lists of tokens, and a split; the file has them `called` so."""
     if "source" not in record or "target" not in record:
         raise malformed(name, number, f"the keys {', '.join(map(shown, [*given][:9])) or '(none)'}", _record(called))
-    if not isinstance(record.setdefault("split", TRAIN), str):
+    if record.get("split") in (None, ""):  # what programs write where a table has no value
+        record["split"] = TRAIN
+    if not isinstance(record["split"], str):
         raise malformed(name, number, f'"split": {shown(record["split"])}', _record(called))
     for side in ("source", "target"):
         value = record[side]
