@@ -209,7 +209,15 @@ def changed(test: Dataset, bare: Answers, chosen: Answers) -> tuple[list[Changed
 
 def _changed(test: Dataset, row: int, bare: Answers, chosen: Answers) -> Changed:
     example = test.frame.row(row, named=True)
-    usual = [" ".join(Counter(tuple(seed[row]) for seed in one.answers).most_common(1)[0][0]) for one in (bare, chosen)]
+    usual = [" ".join(_usual(one, row)) for one in (bare, chosen)]
     return Changed(
         source=" ".join(example["source"]), expected=" ".join(example["target"]), bare=usual[0], chosen=usual[1]
     )
+
+
+def _usual(one: Answers, row: int) -> tuple[str, ...]:
+    """The commonest answer to an example, of the right or the wrong ones: of those that `changed` goes by."""
+    right = one.right[:, row]
+    mostly = 2 * right.sum() > len(right)
+    counted = Counter(tuple(seed[row]) for seed, is_right in zip(one.answers, right, strict=True) if is_right == mostly)
+    return counted.most_common(1)[0][0]

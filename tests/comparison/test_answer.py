@@ -175,8 +175,10 @@ def test_groups_and_changed_examples():
     assert [one.source for one in mended] == ["a b"] and [one.source for one in broken] == ["a"]
     assert (mended[0].bare, mended[0].chosen) == ("x", "A B C")
     assert (broken[0].bare, broken[0].chosen) == ("A B", "x")  # of three answers the usual one
-    half, every = (answers(BARE_SYSTEM, np.array(rows, bool), targets) for rows in ([[0] * 3, [1] * 3], [[1] * 3] * 2))
-    assert len(changed(test, half, every)[0]) == 3  # half of the seeds are not most
+    half, every = (answers(BARE_SYSTEM, np.array(rows, bool), targets) for rows in ([[1] * 3, [0] * 3], [[1] * 3] * 2))
+    mended, _ = changed(test, half, every)
+    assert len(mended) == 3  # half of the seeds are not most
+    assert [one.bare for one in mended] == ["x"] * 3  # what counts as wrong is shown by a wrong answer
 
 
 def test_an_empty_token_is_not_the_end_of_a_target():
