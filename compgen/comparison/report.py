@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from compgen.comparison import differences, words
 from compgen.comparison.result import BARE, Group, Result, Tested
+from compgen.comparison.systems import MOST
 from compgen.errors import DataError
 from compgen.files import atomic_path
 
@@ -102,6 +103,7 @@ def render(result: Result) -> str:
         ],
         summaries={method.name: method.summary for method in result.methods},
         BARE=BARE,
+        MOST=MOST,
         SHOWN=SHOWN,
     )
 

@@ -131,7 +131,9 @@ def test_what_predictors_answer_together_is_told_with_the_command(result, capsys
 
 
 def test_a_name_says_what_was_asked_for_and_not_what_was_made(page):
-    assert "synthetic examples as training has were asked for; a method may make fewer" in page.text
+    assert (
+        "synthetic examples as training has, but at most 20,000, were asked for; a method may make fewer" in page.text
+    )
 
 
 def test_the_plot_puts_gains_where_they_are(result):
