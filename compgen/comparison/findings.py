@@ -251,9 +251,15 @@ class Findings:
             )
         remarks += self.fewer()
         remarks += self.untelling()
-        if left:
-            remarks.append(f"Not tested: {', '.join(left)}; they were not chosen, and no time was left to test others.")
+        remarks += self.untested(left)
         return remarks
+
+    def untested(self, methods: Sequence[str]) -> list[str]:
+        """A remark on methods that have made examples and are in no system tested, if there are any."""
+        why = "they were not chosen, and no time was left to test others"
+        if [*self.seeds] == [BARE_SYSTEM]:
+            why = "the best on validation data made nothing of all training examples"
+        return [f"Not tested: {', '.join(methods)}; {why}."] if methods else []
 
     def fewer(self) -> list[str]:
         """A remark for each system tested that has fewer synthetic examples than its name says."""

@@ -258,6 +258,10 @@ def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data
     assert findings.choice == BARE_SYSTEM
     assert findings.chosen().why.startswith("geca x1 has the best mean accuracy") and findings.plan.rounds > 1
     assert findings.failed() == "geca x1"
+    (said,) = (one for one in findings.remarks() if one.startswith("Not tested"))
+    assert (
+        said == "Not tested: geca, csl, recombine; the best on validation data made nothing of all training examples."
+    )
 
 
 def test_a_remark_on_all_examples_counts_none(tmp_path, monkeypatch):
