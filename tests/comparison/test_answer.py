@@ -153,8 +153,13 @@ def test_the_sentence_has_the_corrected_p_of_the_table_and_tells_no_change_from_
         changed = over.model_copy(update={"p": p, "corrected": corrected})
         assert says in sentence([*rows[:2], rows[2].model_copy(update={"over_control": changed})], choice, 2)
     worse = over.model_copy(update={"mean": -0.1, "p": 0.01, "corrected": 0.02})
-    said = sentence([*rows[:2], rows[2].model_copy(update={"over_bare": worse, "over_control": worse})], choice, 2)
+    less = {"accuracy": rows[2].accuracy - 0.1, "over_bare": worse, "over_control": worse}
+    said = sentence([*rows[:2], rows[2].model_copy(update=less)], choice, 2)
     assert said.startswith("geca x8 lowers accuracy on the test part") and "10.0 points less than as many" in said
+    hardly = {"accuracy": 0.9981, "over_bare": over.model_copy(update={"mean": 0.0001})}
+    bare = rows[0].model_copy(update={"accuracy": 0.998})
+    said = sentence([bare, rows[1], rows[2].model_copy(update=hardly)], choice, 2)
+    assert said.startswith("geca x8 leaves accuracy on the test part at 99.8 %;")
 
 
 def test_groups_and_changed_examples():
