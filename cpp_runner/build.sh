@@ -16,7 +16,8 @@ done
     [ -z "${CI:-}" ] || exit 1
     exit 0
 }
-[ -e "$folder/CMakeCache.txt" ] || cmake -S "$here" -B "$folder" -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON >/dev/null
+# The last file that CMake writes: where it failed, there is a cache without it, and nothing to build by.
+[ -e "$folder/cmake_install.cmake" ] || cmake -S "$here" -B "$folder" -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON >/dev/null
 targets=${only:-compgen-sample compgen-c compgen-score compgen-training unit_tests}
 # shellcheck disable=SC2086  # several words
 cmake --build "$folder" -j 2 --target $targets >"$folder/build.log" 2>&1 || {

@@ -1,6 +1,8 @@
 """Scripts: each can be started, so that what documents name can be run."""
 
+import os
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +95,27 @@ def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
 def test_scripts_make_small_bundles_outside_of_tests(monkeypatch):
     monkeypatch.delenv("COMPGEN_TESTS")
     assert (exported.__wrapped__("predictor", hidden=4) / "manifest.json").is_file()
+
+
+def test_the_runner_is_configured_again_where_that_failed(tmp_path):
+    shutil.copy(SCRIPTS.parent / "cpp_runner" / "build.sh", tmp_path)
+    said, folder = tmp_path / "said", tmp_path / "built"
+    programs = {
+        "fetch_headers.sh": "",
+        "c++": "",
+        "cmake": f"""
+            mkdir -p {folder}
+            echo "$1" >>{said}
+            [ "$1" = -S ] || exit 0
+            [ -e {folder}/CMakeCache.txt ] && touch {folder}/cmake_install.cmake && exit 0
+            touch {folder}/CMakeCache.txt
+            exit 1""",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [tmp_path / "build.sh", folder, sys.executable, "compgen-training"]
+    codes = [subprocess.run(command, env=environment, check=False).returncode for _ in range(3)]
+    assert codes == [1, 0, 0]
+    assert said.read_text().split() == ["-S", "-S", "--build", "--build"]
