@@ -75,12 +75,25 @@ def test_results_of_other_settings_are_not_taken_for_those_of_these(tmp_path, mo
     require_same = _experiment("cells", monkeypatch)["require_same"]
     for _ in range(2):
         require_same(tmp_path / "predictor.txt", ["--set", "network.hidden=64"])
-    with pytest.raises(SystemExit, match=r"other predictor options .--set network.hidden=64.: give another --out"):
+    with pytest.raises(SystemExit, match=r"other predictor options .--set network.hidden=64.: give another folder"):
         require_same(tmp_path / "predictor.txt", [])
     (tmp_path / "seed.txt").write_text("0\n")
     monkeypatch.setattr(sys, "argv", ["demo.py", "--out", str(tmp_path), "--seed", "1"])
     with pytest.raises(SystemExit, match="holds a demo with --seed 0: give another --out"):
         runpy.run_path(str(SCRIPTS / "demo.py"), run_name="__main__")
+
+
+def test_comparisons_with_other_options_are_not_taken_for_these(tmp_path, monkeypatch):
+    found = _experiment("comparisons", monkeypatch)
+    monkeypatch.setitem(found["main"].__globals__, "row", lambda *_: "")
+    (tmp_path / "turkish").mkdir()
+    (tmp_path / "turkish" / "compare.json").write_text("{}")
+    (tmp_path / "turkish.parquet").touch()
+    monkeypatch.setattr(sys, "argv", ["comparisons.py", str(tmp_path), "--tasks", "turkish"])
+    found["main"]()
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--", "--minutes", "20"])
+    with pytest.raises(SystemExit, match=r"holds results with other turkish options .none.: give another folder"):
+        found["main"]()
 
 
 @pytest.mark.parametrize("size", ["small", "paper"])

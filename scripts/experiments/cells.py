@@ -30,5 +30,5 @@ def require_same(path: Path, words: list[str]) -> None:
     text = f"{' '.join(words)}\n"
     if path.exists() and path.read_text() != text:
         found = path.read_text().strip() or "none"
-        raise SystemExit(f"{path.parent}: holds results with other {path.stem} options ({found}): give another --out")
+        raise SystemExit(f"{path.parent}: holds results with other {path.stem} options ({found}): give another folder")
     path.write_text(text)

@@ -1,7 +1,7 @@
 """`cgen compare` on tasks with a published test part, and beside what it chose what would have been best.
 
     COMPGEN_DATA=... python scripts/experiments/comparisons.py runs/comparisons
-    COMPGEN_DATA=... python scripts/experiments/comparisons.py runs/comparisons --tasks turkish -- --minutes 20
+    COMPGEN_DATA=... python scripts/experiments/comparisons.py runs/others --tasks turkish -- --minutes 20
 
 Words after `--` are options of `cgen compare`. Comparisons run one after another; one that was interrupted is resumed,
 and one that is done is not run again. A row has the system chosen by validation, the best of those that were tested
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from cells import call
+from cells import call, require_same
 
 from compgen.data.catalog import load
 from compgen.data.examples import Dataset
@@ -77,6 +77,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in asked.tasks:
         data, folder = asked.out / f"{name}.parquet", asked.out / name
+        require_same(asked.out / f"{name}.txt", asked.words)
         if not data.exists():
             write_dataset(TASKS[name](), data)
         if not (folder / "compare.json").exists():
