@@ -5,6 +5,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ def test_comparisons_with_other_options_are_not_taken_for_these(tmp_path, monkey
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--", "--minutes", "20"])
     with pytest.raises(SystemExit, match=r"holds results with other turkish options .none.: give another folder"):
         found["main"]()
+
+
+def test_examples_of_two_methods_with_other_options_are_not_taken_for_these(tmp_path, monkeypatch):
+    found = _experiment("augmented", monkeypatch)
+    cell, kinds = found["Cell"]("jump", "geca+lexsym", 0, "test"), found["Cell"].added.__globals__["KINDS"]
+    (tmp_path / "one.tsv").write_text("a\tb\n")
+    monkeypatch.setattr(found["Cell"], "made", lambda *_: tmp_path / "one.tsv")
+    files = [cell.added(tmp_path, cell.kind, tmp_path)[1]]
+    monkeypatch.setitem(kinds, "scan", replace(cell.kind, count=5))
+    files.append(cell.added(tmp_path, cell.kind, tmp_path)[1])
+    assert files[0] != files[1]
 
 
 @pytest.mark.parametrize("size", ["small", "paper"])

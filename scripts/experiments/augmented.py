@@ -349,7 +349,7 @@ class Cell:
         made = [self.made(out, kind, data, method) for method in self.system.split("+")]
         if len(made) == 1:
             return ("--augmented", str(made[0]), *HALF)
-        whole = out / self.task / f"{self.system}-{self.seed}.tsv"
+        whole = out / self.task / f"{self.system}-{self.settings}-{self.seed}.tsv"
         if not whole.exists():
             write_dataset(Dataset.from_pairs(pair for file in made for pair in load(str(file)).pairs()), whole)
         return ("--augmented", str(whole), *HALF)
