@@ -108,6 +108,20 @@ def test_examples_of_two_methods_with_other_options_are_not_taken_for_these(tmp_
     assert files[0] != files[1]
 
 
+def test_options_of_scans_predictor_can_be_given(tmp_path, monkeypatch):
+    found = _experiment("scan", monkeypatch)
+
+    def keep(_, words):
+        raise SystemExit(words)
+
+    monkeypatch.setitem(found["main"].__globals__, "require_same", keep)
+    words = ["--set", "network.hidden=64", "--set", "p_aug=0.1"]
+    monkeypatch.setattr(sys, "argv", ["scan.py", "--out", str(tmp_path), "--predictor", *words])
+    with pytest.raises(SystemExit) as ended:
+        found["main"]()
+    assert ended.value.code == words
+
+
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
     found = _experiment("morphology", monkeypatch)

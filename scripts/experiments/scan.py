@@ -206,7 +206,9 @@ def main() -> None:
     parser.add_argument("--variant", nargs="+", default=["baseline", "recomb2"], choices=VARIANTS)
     parser.add_argument("--out", type=Path, default=Path("runs/scan"))
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time, one CPU thread each")
-    parser.add_argument("--predictor", nargs="*", default=[], help="further options of `cgen train seq2seq`")
+    parser.add_argument(
+        "--predictor", nargs=argparse.REMAINDER, default=[], help="further options of `cgen train seq2seq`, at the end"
+    )
     options = parser.parse_args()
     splits, variants = TABLES[options.table] if options.table else (options.splits, options.variant)
     cells = [Cell(s, v, seed) for seed in options.seeds for s in splits for v in variants]
