@@ -1,7 +1,9 @@
 """Mutation testing: changes one line of the source at random, many times, and sees whether the package's tests notice.
 
     python scripts/mutants.py --count 400 --seed 1 --report runs/mutants.jsonl
-    python scripts/mutants.py --retry runs/mutants.jsonl           # only those that survived, after tests were added
+    python scripts/mutants.py --retry runs/mutants.jsonl --report runs/again.jsonl
+
+The second command tries only those that survived, after tests were added.
 
 The tests of each package run once under coverage, so that a mutant is tried with those tests alone that run its line,
 quick ones first, until one fails; and if none does, with all tests of their files, as what one has made others may look
@@ -338,6 +340,8 @@ def main() -> None:
     parser.add_argument("--retry", type=Path, help="a report, of which to try again what survived")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    if options.retry and options.retry.resolve() == options.report.resolve():
+        parser.error(f"{options.retry} would be overwritten: give another --report")
     if options.retry:
         rows = [json.loads(line) for line in options.retry.read_text().splitlines()]
         wanted = [row for row in rows if not row.pop("verdict").startswith("killed")]

@@ -122,6 +122,15 @@ def test_options_of_scans_predictor_can_be_given(tmp_path, monkeypatch):
     assert ended.value.code == words
 
 
+def test_mutants_that_are_tried_again_leave_their_report(tmp_path, monkeypatch, capsys):
+    report = tmp_path / "mutants.jsonl"
+    report.touch()
+    monkeypatch.setattr(sys, "argv", ["mutants.py", "--retry", str(report), "--report", str(report)])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(SCRIPTS / "mutants.py"), run_name="__main__")
+    assert "mutants.jsonl would be overwritten: give another --report" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
     found = _experiment("morphology", monkeypatch)
