@@ -122,9 +122,11 @@ def cluster(folder: Path, minutes: float) -> bool:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    seconds = run.wait()
-    ended.set()
-    killer.join()
+    try:
+        seconds = run.wait()
+    finally:
+        ended.set()
+        killer.join()
     same = digest(out) == digest(whole)
     print(
         f"| {draws:,} draws on a Ray cluster of 4 workers, {killed} of them killed | {seconds:,.0f} s | "

@@ -5,6 +5,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,27 @@ def test_mutants_that_are_tried_again_leave_their_report(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(SCRIPTS / "mutants.py"), run_name="__main__")
     assert "mutants.jsonl would be overwritten: give another --report" in capsys.readouterr().err
+
+
+def test_a_cluster_run_that_fails_ends(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    found = runpy.run_path(str(SCRIPTS / "load.py"), run_name="not main")
+
+    class Failing:
+        process = None
+
+        def __init__(self, command):
+            self.fails = "ray" in command
+
+        def wait(self):
+            if self.fails:
+                raise SystemExit("failed")
+
+    monkeypatch.setitem(found["cluster"].__globals__, "Watched", Failing)
+    before = threading.enumerate()
+    with pytest.raises(SystemExit, match="failed"):
+        found["cluster"](tmp_path, 1.0)
+    assert threading.enumerate() == before
 
 
 @pytest.mark.parametrize("size", ["small", "paper"])
