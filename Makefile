@@ -125,7 +125,7 @@ audit: $(READY)
 # The C++ runner. ONNX Runtime comes with the environment; with torch there, so does the TorchScript runner.
 cpp: $(READY)
 	cpp_runner/fetch_headers.sh
-	cmake -S cpp_runner -B build/cpp -DCMAKE_DISABLE_FIND_PACKAGE_Torch=OFF -DCMAKE_PREFIX_PATH=$$($(BIN)/python -c 'import torch; print(torch.utils.cmake_prefix_path)')
+	cmake -S cpp_runner -B build/cpp -DCMAKE_DISABLE_FIND_PACKAGE_Torch=OFF -DCMAKE_PREFIX_PATH="$$($(BIN)/python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 	cmake --build build/cpp -j 2
 	cpp_runner/build.sh build/cpp $(BIN)/python
 	$(BIN)/python -m pytest tests/sampling/test_native*.py tests/runtime/test_acceptance.py
