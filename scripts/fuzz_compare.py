@@ -1,7 +1,7 @@
 """Asks the C++ readers and Python's about the same inputs, those that fuzzing has collected: they must judge alike.
 
     python scripts/fuzz_compare.py build/cpp/replay build/fuzz/corpus
-    python scripts/fuzz_compare.py build/fuzz-lm/replay build/fuzz/corpus
+    cmake --build build/fuzz-lm --target replay && python scripts/fuzz_compare.py build/fuzz-lm/replay build/fuzz/corpus
 
 The first is `replay` of cpp_runner/fuzz, which says of each file whether a reader takes it. What is refused by one
 alone is told, and fails this test.
