@@ -102,7 +102,8 @@ def settings(
     asked = set_.get("optimisation", {})
     batch = asked.get("batch", min(start.optimisation.batch, max(8, rows // 8)))
     steps, why_steps = _updates(data, start, rows, found.config.longest, tokens / batch, asked.get("steps"))
-    copied = found.config.cover and not data.words  # else rare tokens may be in none of the prototypes
+    # Else rare tokens may be in none of the prototypes, or there is no copying.
+    copied = start.prototypes and start.network.copying and found.config.cover and not data.words
     below = _unknown_below(data) if copied and name != PHRASES else start.unknown_below * data.words
     chosen: dict[str, Any] = {
         "neighborhood": found.config.model_dump(include={"kind", "delta", "cover", "longest"}),
@@ -290,6 +291,8 @@ def _about_lengths(data: _Data, longest: int | None) -> str:
 
 
 def _about_neighborhoods(config: RecombineConfig, data: _Data, found: _Found) -> str:
+    if not config.prototypes:
+        return "no prototypes"
     one = config.neighborhood
     alike = "" if one.kind == "tags" else f" of similarity above {one.delta:g}"
     few = "" if found.covered >= COVERED else " (few: more examples, or augment geca or csl, may do better)"

@@ -63,10 +63,10 @@ def test_what_is_set_stays_and_the_rest_follows_it():
     assert reasons[2].startswith("7 updates, as asked for, on about ")
     cut, _ = settings(COMMANDS, given={"max_tokens": 5})
     assert cut.max_tokens == 5 >= cut.neighborhood.longest
-    none, _ = settings(
+    none, without = settings(
         COMMANDS, given={"prototypes": 0, "network": {"copying": False, "feed": False, "token_dropout": 0.0}}
     )
-    assert none.prototypes == 0
+    assert none.prototypes == none.unknown_below == 0 and without[0] == "no prototypes"  # to copy a rare token from
     given = {"prototypes": 0, "network": none.network.model_dump(), "neighborhood": {"longest": 3}}
     with pytest.raises(DataError, match="has up to 3 tokens"):
         settings(Dataset.from_pairs([(["run", "twice"], ["RUN", "RUN"])]), given=given)
