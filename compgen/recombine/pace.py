@@ -14,10 +14,12 @@ import torch
 from compgen.data.vocabulary import PAD_ID
 from compgen.models.adam import Adam
 from compgen.models.network import Network
+from compgen.models.products import precision
 from compgen.progress import note
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.rows import NeighborhoodExamples
 from compgen.recombine.settings import FEWEST
+from compgen.training.config import OptimisationConfig
 from compgen.training.loop import saved_identity
 
 TIMED, WARM = 20, 2  # the most updates that are timed, and the updates before these, which take longer
@@ -59,7 +61,7 @@ def paced(
         steps = saved_identity(out).get(STEPS, planned)
         said = "" if steps == planned else f"{steps:,} updates, as when training began"
     else:
-        seconds = _seconds(network, examples, config.optimisation.learning_rate, asked.minutes * 60 * SHARE, device)
+        seconds = _seconds(network, examples, config.optimisation, asked.minutes * 60 * SHARE, device)
         steps = max(min(FEWEST, planned), min(planned, int(asked.minutes * 60 / seconds)))
         took, whole = f"an update takes {seconds:.2g} s here, so that", steps * seconds / 60
         if whole > asked.minutes:
@@ -72,21 +74,24 @@ def paced(
     return config.model_copy(update={"optimisation": config.optimisation.model_copy(update={"steps": steps})}), said
 
 
-def _seconds(network: Network, examples: NeighborhoodExamples, rate: float, most: float, device: str) -> float:
+def _seconds(
+    network: Network, examples: NeighborhoodExamples, config: OptimisationConfig, most: float, device: str
+) -> float:
     """The seconds that an update takes: the mean of a few, on a copy of the network.
 
-    `rate` is the learning rate, and `most` the seconds that timing may take. The state of random numbers is put back.
+    `most` are the seconds that timing may take. The state of random numbers is put back.
     """
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
         trial = copy.deepcopy(network).to(device).train()
-        optimiser = Adam(trial.parameters(), lr=rate, fused=True)  # as training has it
+        optimiser = Adam(trial.parameters(), lr=config.learning_rate, fused=True)  # as training has it
         taken: list[float] = []
         batches = examples.plan(0)
         for number in range(WARM + TIMED):
             began = time.monotonic()
             sequences, memories = examples.collate(batches[number % len(batches)])
             optimiser.zero_grad()
-            loss = trial.loss(sequences.to(device), memories.to(device)).sum()
+            with precision(device, config.precision == "bfloat16"):
+                loss = trial.loss(sequences.to(device), memories.to(device)).sum()
             (loss / max(1, int((sequences != PAD_ID).sum()))).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             float(loss.detach())  # waits for the device

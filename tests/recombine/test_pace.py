@@ -5,6 +5,7 @@ import torch
 
 from compgen.configuration import load_config
 from compgen.errors import Interrupted
+from compgen.models.network import Network
 from compgen.recombine import pace, settings
 from compgen.recombine.augmenter import RecombineOptions
 from compgen.recombine.config import RecombineConfig
@@ -84,3 +85,12 @@ def test_timing_leaves_the_network_and_random_numbers_as_they_are(tmp_path, monk
     timed, _ = train_generator(COMMANDS, config("minutes=1e-9"), tmp_path / "a.pt", quiet=True)
     plain, _ = train_generator(COMMANDS, config("minutes=1e-9", "optimisation.steps=4"), tmp_path / "b.pt", quiet=True)
     assert timed.config == plain.config and weights_are_equal(timed, plain)
+
+
+def test_updates_in_bfloat16_are_timed_in_bfloat16(tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "FEWEST", 2)
+    found, loss = [], Network.loss
+    monkeypatch.setattr(Network, "loss", lambda *some: found.append(torch.is_autocast_enabled("cpu")) or loss(*some))
+    asked = config("minutes=1e-9", "optimisation.precision=bfloat16", "held_out=0")
+    train_generator(COMMANDS, asked, tmp_path / "a.pt", quiet=True)
+    assert len(found) > 2 and all(found)
