@@ -184,6 +184,7 @@ class _Run:
     mean: float = float("nan")  # loss of the last log interval, nats a token
     losses: list[Tensor] = field(default_factory=list)  # since the last line of the log
     tokens: int = 0  # since then
+    earlier: int = 0  # of these, the tokens before an interruption, whose time is not known
     first: float = float("nan")  # loss of this run's first log interval
     trouble: str | None = None  # unknown so far
 
@@ -279,10 +280,10 @@ class _Run:
             )
         if math.isnan(self.first):
             self.first = self.mean
-        speed = self.tokens / (time.monotonic() - self.mark)
+        speed = (self.tokens - self.earlier) / (time.monotonic() - self.mark)
         self.write_log(loss=self.mean, tokens_per_second=speed, seconds=self.seconds())
         progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
-        self.losses, self.tokens, self.mark = [], 0, time.monotonic()
+        self.losses, self.tokens, self.earlier, self.mark = [], 0, 0, time.monotonic()
 
     def look(self, rows: Rows) -> None:
         """After a minute and a twentieth of the updates, or at the end if that is sooner, say if nothing is learned."""
@@ -393,7 +394,7 @@ class _Run:
             torch.cuda.set_rng_state(state["random_cuda"])
         self.losses = list(state.get("losses", torch.empty(0)).to(self.device))
         self.tokens, self.first = state.get("tokens", 0), state.get("first", math.nan)
-        self.trouble = state.get("trouble")
+        self.trouble, self.earlier = state.get("trouble"), self.tokens
         self.cut_log()
 
     def cut_log(self) -> None:

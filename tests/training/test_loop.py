@@ -152,6 +152,26 @@ def test_a_resumed_training_has_the_log_and_the_loss_of_a_whole_one(tmp_path, mo
     assert timeless[0] == timeless[1] and len(timeless[0]) == 3
 
 
+def test_tokens_before_an_interruption_do_not_count_as_speed(tmp_path, monkeypatch):
+    config, out, update = generator_config("optimisation.keep=last", "held_out=0"), tmp_path / "a.pt", loop._Run.update
+    clock, tokens = iter(range(10**6)), []  # a second passes each time that it is asked for
+
+    def counted(run, rows):
+        update(run, rows)
+        tokens.append(run.tokens)
+        if len(tokens) == 11:
+            run.save()
+            raise Interrupted("stopped")
+
+    monkeypatch.setattr(loop.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(loop._Run, "update", counted)
+    with pytest.raises(Interrupted):
+        train_generator(toy(), config, out, quiet=True)
+    train_generator(toy(), config, out, resume=True, quiet=True)
+    line = json.loads((tmp_path / "a.pt.log.jsonl").read_text())
+    assert line["step"] == 12 and line["tokens_per_second"] <= tokens[11] - tokens[10]
+
+
 def test_a_state_of_an_earlier_version_is_gone_on_from(tmp_path, monkeypatch):
     config, write, newer = generator_config("optimisation.keep=last"), loop.write_sealed, ("losses", "tokens", "first")
 
