@@ -163,7 +163,7 @@ def _enough(points: Sequence[dict[str, Any]], most: int) -> str:
     if len(points) > 1 and last["learned"] >= ENOUGH and (gain := last_gain(points)) < GAIN:
         return (
             f"twice as many as the bare data need: from {points[-2]['updates']:,} to {last['updates']:,} updates, "
-            f"accuracy on examples held out at random went up by {100 * gain:.1f} points"
+            f"accuracy on examples held out at random changed by {100 * gain:+.1f} points"
         )
     if 2 * last["updates"] > min(most, LAST_UPDATES):
         limit = "the time allows" if 2 * last["updates"] > most else "a comparison makes, whatever the time"

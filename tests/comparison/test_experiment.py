@@ -482,7 +482,7 @@ def test_other_methods_are_tested_as_far_as_the_time_allows(tmp_path):
 def test_updates_are_doubled_until_the_bare_data_gain_nothing(tmp_path):
     found = experiment(tmp_path, MadeUp(tmp_path, lambda _: 0.0))
     assert found.plan.updates == 2 * FIRST_UPDATES
-    assert "went up by 0.0 points" in json.loads((tmp_path / "plan.json").read_text())["why"]
+    assert "changed by +0.0 points" in json.loads((tmp_path / "plan.json").read_text())["why"]
 
 
 def test_what_time_does_not_allow_is_left_out(tmp_path):
