@@ -25,6 +25,12 @@ def note(text: str, quiet: bool = False) -> None:
         print(text, file=sys.stderr)
 
 
+def rate(count: float, seconds: float = 1.0) -> str:
+    """Write how many there were in a second; what is slow is not zero."""
+    found = count / seconds
+    return f"{found:,.0f}" if found >= 10 else f"{found:.2g}"
+
+
 @contextmanager
 def stages() -> Iterator[Watch]:
     """Yield a `Watch` that shows stages of work one after another: in percent, or in steps if the end is unknown."""

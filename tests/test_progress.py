@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from compgen import progress
-from compgen.progress import Progress
+from compgen.progress import Progress, rate
 
 
 class Terminal(io.StringIO):
@@ -44,3 +44,10 @@ def test_before_anything_is_done_no_time_left_is_guessed(monkeypatch, capsys):
         bar.update(4, "0 kept")
         bar.update(5, "1 kept")
     assert capsys.readouterr().err == "sample: 4/9 0 kept 0 s\nsample: 5/9 1 kept 0 s, 0 s left\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "said"), [(2, 9.7, "0.21"), (0, 3, "0"), (96, 10, "9.6"), (99_996, 10, "10,000")]
+)
+def test_what_is_slow_is_not_said_to_stand_still(count, seconds, said):
+    assert rate(count, seconds) == said

@@ -13,6 +13,7 @@ from compgen.cli.quality import StrictOption, judged, say_warnings
 from compgen.errors import Interrupted, UserError
 from compgen.files import check_apart, is_stream, reading
 from compgen.processors import processors
+from compgen.progress import rate
 from compgen.record import named, write_record
 from compgen.sampling.output import PARQUET, format_of, lines_of
 
@@ -323,7 +324,7 @@ def _done(end: "End", out: Path, following: int, watched: _Quality) -> dict[str,
 def _report(end: "End", options: Options, choice: "Choice", generator: "Generator") -> None:
     """Say what was drawn and kept, and how fast."""
     counts, seconds = end.counts, end.seconds
-    speed = f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept / seconds:,.0f} kept/s, {seconds:.1f} s"
+    speed = f"{rate(counts.drawn, seconds)} draws/s, {rate(counts.kept, seconds)} kept/s, {seconds:.1f} s"
     if options.engine == "threads" and options.beam is None and generator.threaded:
         speed += f", {options.workers or processors()} threads"
     chosen = f"; {end.written:,} chosen" if choice.made else ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from compgen.cli.common import JsonOption, say, show, show_json, table
 from compgen.cli.options import argument, option, with_options
 from compgen.errors import BundleError
+from compgen.progress import rate
 
 if TYPE_CHECKING:
     from compgen.trained.verification import Verified
@@ -51,7 +52,7 @@ def _cells(row: "Verified") -> list[str]:
     if row.problem:
         return [row.runtime, f"{row.samples:,}", "", "cannot run"]
     counts = [f"{row.samples:,}", f"{row.equal:,}", str(row.first or "none")]
-    return [row.runtime, *counts, f"±{row.largest:.1e}", f"{row.rate:,.0f}"]
+    return [row.runtime, *counts, f"±{row.largest:.1e}", rate(row.rate)]
 
 
 def _difference(row: "Verified") -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from compgen import __version__
 from compgen.errors import ExhaustedError, Interrupted, UserError
 from compgen.interrupts import interruptible
-from compgen.progress import Progress
+from compgen.progress import Progress, rate
 from compgen.record import record_of
 from compgen.runtime.manifest import strict_json
 from compgen.sampling.choice import Choice
@@ -134,7 +134,7 @@ class Run:
         return Progress("sample", self.count or self.drawing["draws"] or 0, self._done(counts))
 
     def _show(self, progress: Progress, counts: Counts, seconds: float) -> None:
-        progress.update(self._done(counts), f"{counts.drawn / seconds:,.0f} draws/s, {counts.kept:,} kept")
+        progress.update(self._done(counts), f"{rate(counts.drawn, seconds)} draws/s, {counts.kept:,} kept")
 
     def _done(self, counts: Counts) -> int:
         return counts.kept if self.count else counts.drawn
