@@ -205,6 +205,9 @@ def attention(
 ) -> None:
     """Show what a generator looked at while it wrote a sample, and what each token came from (R&R, figure 3).
 
+    The sample is drawn again as `cgen sample` does by default. Of what was drawn with --temperature, --beam or
+    --prototypes rare, the sample of that index is another one.
+
     Each token gets a line with its likeliest origin, and the share of its probability that is due to it. The picture
     shows all attention over each prototype and, if the generator looks at that, over what it has written.
 
