@@ -271,8 +271,10 @@ class Findings:
         return remarks
 
     def untelling(self) -> list[str]:
-        """A warning, if validation does not tell the systems apart."""
+        """A warning, if validation does not tell the systems apart; none where there was no method to choose."""
         left = [system for system, why in self.experiment.tried.items() if not why]
+        if not any(system.candidate and system.methods for system in left):
+            return []
         scores = [self.experiment.score(system, self.experiment.shared(*left)) for system in left]
         low, high = min(scores), max(scores)
         if high - low >= TELLING:

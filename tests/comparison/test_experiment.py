@@ -525,3 +525,17 @@ def test_the_commands_leave_out_what_makes_nothing(tmp_path):
     share = chosen.share(found.sizes[FULL])
     lines = Findings._augmentations(SimpleNamespace(choice=chosen, experiment=found), "t.parquet", share)
     assert lines == [f"cgen augment geca t.parquet -n {share} -o augmented.jsonl"]
+
+
+def test_where_no_method_makes_anything_nothing_is_said_of_the_choice(tmp_path):
+    class Nothing(MadeUp):
+        def result(self, step: Step) -> dict:
+            none = step.kind == "augment" and step.given["method"] != CONTROL
+            return {"made": 0, "why": "nothing fits"} if none else super().result(step)
+
+    found = experiment(tmp_path, Nothing(tmp_path, lambda _: 0.0))
+    findings = Findings(found, divide(data()), [], found.tested())
+    assert findings.choice == BARE_SYSTEM
+    said = findings.remarks()
+    assert sum("made nothing: nothing fits" in one for one in said) == len(found.methods)
+    assert not [one for one in said if one.startswith(("Validation hardly", "Not tested"))]
