@@ -3,9 +3,10 @@
     COMPGEN_DATA=... python scripts/bench/geca.py
     COMPGEN_DATA=... python scripts/bench/geca.py --cases scan growth
 
-Each row is one `cgen augment geca` in a process of its own, start, reading and writing included. The reference's
-figures are its own process's, measured once on another machine (2 cores of an AMD Zen 5 EPYC), with caps of 600 s
-and 16 GiB. COMPGEN_DATA holds cogs/, text2sql/ and lm/eng/; SCAN needs nothing.
+Each row is one `cgen augment geca`, start, reading and writing included; where it takes several processes, seconds are
+those of all, and the peak is that of the largest. The reference's figures are its own process's, measured once on
+another machine (2 cores of an AMD Zen 5 EPYC), with caps of 600 s and 16 GiB. COMPGEN_DATA holds cogs/, text2sql/ and
+lm/eng/; SCAN needs nothing.
 """
 
 import argparse
@@ -110,7 +111,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=[*CASES])
     parser.add_argument("--memory", default="6", help="GiB that GECA may use")
     arguments = parser.parse_args()
-    print("| data | CPU s | peak MiB | reference: CPU s, peak |\n|---|---|---|---|", flush=True)
+    print("| data | CPU s | peak MiB of a process | reference: CPU s, peak |\n|---|---|---|---|", flush=True)
     english: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.cases:
