@@ -57,12 +57,13 @@ class Watched:
 
 
 def resident(pid: int) -> float:
-    """MiB of memory that a process has; 0 if it has ended."""
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    """MiB of memory that a process has, with all that it has started; 0 if it has ended."""
+    pages, parent = 0, parents()
+    for one in parent:
+        if pid in (one, *_above(one, parent)):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def digest(*paths: Path) -> str:
@@ -137,15 +138,21 @@ def cluster(folder: Path, minutes: float) -> bool:
 
 def workers(driver: int) -> list[int]:
     """Descendants of a process that are in the middle of a range: Ray names them by their task."""
-    found, parent = [], {driver: 0}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if (entry / "cmdline").read_bytes().startswith(b"ray::judge_range"):
-                found.append(int(entry.name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    found, parent = [], parents()
+    for pid in parent:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::judge_range"):
+                found.append(pid)
     return [pid for pid in found if driver in _above(pid, parent)]
+
+
+def parents() -> dict[int, int]:
+    """Of all processes, the one that started each."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
 
 
 def _above(pid: int, parent: dict[int, int]) -> list[int]:

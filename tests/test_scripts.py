@@ -153,6 +153,17 @@ def test_a_cluster_run_that_fails_ends(tmp_path, monkeypatch):
     assert threading.enumerate() == before
 
 
+def test_memory_of_a_run_is_that_of_all_its_processes(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    resident = runpy.run_path(str(SCRIPTS / "load.py"), run_name="not main")["resident"]
+    before = resident(os.getpid())
+    large = [sys.executable, "-c", "held = b'1' * 2**26; print(flush=True); input()"]
+    with subprocess.Popen(large, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        assert resident(os.getpid()) > before + 64
+        process.communicate("\n")
+
+
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_every_generator_of_words_has_a_configuration(size, monkeypatch):
     found = _experiment("morphology", monkeypatch)
