@@ -89,8 +89,11 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict
 
-bench: $(READY)
+bench: $(READY) runs/demo/recomb2.pt
 	$(BIN)/python scripts/bench/throughput.py runs/demo/recomb2.pt
+
+runs/demo/recomb2.pt:
+	$(MAKE) demo
 
 # constraints.txt pins every version, by the SHA-256 of each of its files. pip checks them from 26.1 on, and so goes first. Two
 # things are not checked: this project, and a build of torch in a folder that pip looks into (find-links). That is how a CPU
