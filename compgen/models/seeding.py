@@ -18,6 +18,12 @@ def keeps_random_state() -> ContextDecorator:
     return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
 
 
+def undrawn(device: torch.device | str) -> ContextDecorator:
+    """Return a context that puts the random states of the CPU, and of the GPU if the device is one, back in the end."""
+    of_gpu = [torch.cuda.current_device()] if torch.device(device).type == "cuda" else []
+    return cast(ContextDecorator, torch.random.fork_rng(devices=of_gpu))
+
+
 _DRAWING = threading.RLock()
 
 

@@ -9,12 +9,11 @@ import copy
 import time
 from pathlib import Path
 
-import torch
-
 from compgen.data.vocabulary import PAD_ID
 from compgen.models.adam import Adam
 from compgen.models.network import Network
 from compgen.models.products import precision
+from compgen.models.seeding import undrawn
 from compgen.progress import note
 from compgen.recombine.config import RecombineConfig
 from compgen.recombine.rows import NeighborhoodExamples
@@ -81,7 +80,7 @@ def _seconds(
 
     `most` are the seconds that timing may take. The state of random numbers is put back.
     """
-    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
+    with undrawn(device):
         trial = copy.deepcopy(network).to(device).train()
         optimiser = Adam(trial.parameters(), lr=config.learning_rate, fused=True)  # as training has it
         taken: list[float] = []

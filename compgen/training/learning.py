@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from compgen.models.seeding import undrawn
 from compgen.models.trainable import Trainable
 
 AFTER = 60.0  # seconds of training after which the question is asked
@@ -44,8 +45,7 @@ def trouble(network: Trainable, sequences: Tensor, memories: Tensor, first: floa
 @torch.no_grad()
 def _loss(network: Trainable, sequences: Tensor, memories: Tensor) -> Tensor:
     """The loss (B) of rows without dropout."""
-    state = torch.random.get_rng_state()
-    found = network.eval().loss(sequences, memories).sum(dim=1).double()
+    with undrawn(sequences.device):
+        found = network.eval().loss(sequences, memories).sum(dim=1).double()
     network.train()
-    torch.random.set_rng_state(state)
     return found

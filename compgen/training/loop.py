@@ -29,6 +29,7 @@ from compgen.files import check_writable, lock, writing
 from compgen.interrupts import interruptible
 from compgen.models.adam import Adam
 from compgen.models.products import precision
+from compgen.models.seeding import undrawn
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
@@ -304,9 +305,8 @@ class _Run:
         if self.score is None or (self.config.keep == "last" and self.config.schedule != "plateau"):
             return
         # Scoring must not move the random numbers of training: a run that scores less often would differ.
-        state = torch.random.get_rng_state()
-        score = self.score(self.network.eval())
-        torch.random.set_rng_state(state)
+        with undrawn(self.device):
+            score = self.score(self.network.eval())
         self.network.train()
         self.write_log(held_out=score)
         self.stalled = 0 if score < self.best - self.config.tolerance else self.stalled + 1
