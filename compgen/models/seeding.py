@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import cast
 
 import torch
@@ -18,10 +18,10 @@ def keeps_random_state() -> ContextDecorator:
     return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
 
 
-def undrawn(device: torch.device | str) -> ContextDecorator:
+def undrawn(device: torch.device | str) -> AbstractContextManager[None]:
     """Return a context that puts the random states of the CPU, and of the GPU if the device is one, back in the end."""
     of_gpu = [torch.cuda.current_device()] if torch.device(device).type == "cuda" else []
-    return cast(ContextDecorator, torch.random.fork_rng(devices=of_gpu))
+    return cast(AbstractContextManager[None], torch.random.fork_rng(devices=of_gpu))
 
 
 _DRAWING = threading.RLock()
