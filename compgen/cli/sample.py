@@ -46,7 +46,7 @@ class Options(BaseModel):
         "-o",
         metavar="OUT",
     )
-    draws: int | None = option(None, "Make D draws, however many are kept; with -n, at most D.", ge=1, metavar="D")
+    draws: int | None = option(None, "Make D draws, kept or not; with -n, at most D.", ge=1, metavar="D")
     filters: tuple[str, ...] = option(
         (),
         "Keep only samples that are novel (source and target not in training), unique (not drawn before in this run) "
