@@ -2,8 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
-from typing import cast
+from contextlib import contextmanager
 
 import torch
 
@@ -13,15 +12,11 @@ def seed_torch(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def keeps_random_state() -> ContextDecorator:
-    """Return a decorator that puts the CPU's random state back as it was before the function drew from it."""
-    return cast(ContextDecorator, torch.random.fork_rng(devices=[]))
-
-
-def undrawn(device: torch.device | str) -> AbstractContextManager[None]:
-    """Return a context that puts the random states of the CPU, and of the GPU if the device is one, back in the end."""
-    of_gpu = [torch.cuda.current_device()] if torch.device(device).type == "cuda" else []
-    return cast(AbstractContextManager[None], torch.random.fork_rng(devices=of_gpu))
+@contextmanager
+def undrawn(device: torch.device | str) -> Iterator[None]:
+    """Put the random state of the CPU back in the end, and that of the GPU if `device` is one."""
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if torch.device(device).type == "cuda" else []):
+        yield
 
 
 _DRAWING = threading.RLock()
@@ -34,7 +29,7 @@ def draws_alone() -> Iterator[None]:
     All threads of a process draw from one stream. A second thread waits for the first, so that what each draws depends
     on its seed alone.
     """
-    with _DRAWING, torch.random.fork_rng(devices=[]):
+    with _DRAWING, undrawn("cpu"):
         yield
 
 

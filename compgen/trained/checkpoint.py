@@ -24,7 +24,7 @@ from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path
 from compgen.models.config import LONGEST
-from compgen.models.seeding import keeps_random_state
+from compgen.models.seeding import undrawn
 from compgen.models.trainable import Trainable
 from compgen.runtime.bundle import pool_problem, require_finished
 from compgen.runtime.manifest import temperature_problem
@@ -156,7 +156,7 @@ def _misfit(path: Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"{path}: the checkpoint's content does not fit together: {line}")
 
 
-@keeps_random_state()
+@undrawn("cpu")
 def _network(tag: str, values: dict[str, Any], vocabulary: int, weights: dict[str, Tensor]) -> Trainable:
     """Return the network that a configuration describes, with its weights.
 
