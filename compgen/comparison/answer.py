@@ -40,20 +40,15 @@ def measured(
     p against the control is corrected for the number of systems compared with it (Holm 1979).
     """
     by_system = {one.system: one.right for one in found}
-    bare, against = by_system[BARE_SYSTEM], None if control is None else by_system.get(control)
-    over_bare = {one: difference(right, bare) for one, right in by_system.items() if one != BARE_SYSTEM}
-    over_control = {
-        one: difference(right, against)
-        for one, right in by_system.items()
-        if against is not None and one not in (BARE_SYSTEM, control)
-    }
-    corrected = dict(zip(over_control, holm([one.p for one in over_control.values()]), strict=True))
+    with_bare = [(one, BARE_SYSTEM) for one in by_system if one != BARE_SYSTEM]
+    with_control = [(one, control) for one, _ in with_bare if control in by_system and one != control]
+    pairs = [*with_bare, *with_control]
+    over = dict(zip(pairs, differences([(by_system[one], by_system[other]) for one, other in pairs]), strict=True))
+    corrected = dict(zip(with_control, holm([over[pair].p for pair in with_control]), strict=True))
+    over |= {pair: over[pair].model_copy(update={"corrected": p}) for pair, p in corrected.items()}
+    intervals = [_interval(means) for means in _means([one.right.astype(float) for one in found])]
     rows = []
-    for one in found:
-        low, high = _interval(_means(one.right.astype(float)))
-        against_control = over_control.get(one.system)
-        if against_control is not None:
-            against_control = against_control.model_copy(update={"corrected": corrected[one.system]})
+    for one, (low, high) in zip(found, intervals, strict=True):
         rows.append(
             Tested(
                 system=str(one.system),
@@ -63,8 +58,8 @@ def measured(
                 low=low,
                 high=high,
                 by_seed=one.right.mean(axis=1).tolist(),
-                over_bare=over_bare.get(one.system),
-                over_control=against_control,
+                over_bare=over.get((one.system, BARE_SYSTEM)),
+                over_control=over.get((one.system, control)) if control else None,
             )
         )
     return rows
@@ -76,33 +71,41 @@ def _role(system: System, choice: System, control: System | None) -> Role:
     return "bare" if system == BARE_SYSTEM else "control" if system == control else "other"
 
 
-def difference(first: Right, second: Right) -> Difference:
-    """The difference of two systems' accuracies, first less second, seed by seed and example by example.
+def differences(pairs: Sequence[tuple[Right, Right]]) -> list[Difference]:
+    """The differences of two systems' accuracies, first less second, seed by seed and example by example.
 
     Interval and p by bootstrap: seeds are drawn with replacement, and examples are, the same for both systems. Systems
     with unlike numbers of seeds are compared on those that both have.
     """
-    seeds = min(len(first), len(second))
-    each = first[:seeds].astype(float) - second[:seeds].astype(float)
-    means = _means(each)
-    low, high = _interval(means)
-    opposite = min(float((means <= 0).mean()), float((means >= 0).mean()))
-    p = min(1.0, 2 * max(opposite, 1 / RESAMPLES))
-    return Difference(mean=float(each.mean()), low=low, high=high, p=p)
+    each = [first[: len(second)].astype(float) - second[: len(first)].astype(float) for first, second in pairs]
+    found = []
+    for values, means in zip(each, _means(each), strict=True):
+        low, high = _interval(means)
+        opposite = min(float((means <= 0).mean()), float((means >= 0).mean()))
+        p = min(1.0, 2 * max(opposite, 1 / RESAMPLES))
+        found.append(Difference(mean=float(values.mean()), low=low, high=high, p=p))
+    return found
 
 
-def _means(values: Floats) -> Floats:
-    """Means (RESAMPLES) of samples of the rows and of the columns of `values` (S, n), with replacement."""
-    random, (seeds, count) = stream(Purpose.COMPARISON, 0, 3), values.shape
-    times = random.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES)  # (R, S): how often each seed is drawn
-    size = max(1, AT_ONCE // count)
-    sums = []
-    for start in range(0, RESAMPLES, size):
-        some = times[start : start + size]
-        drawn = random.multinomial(count, np.full(count, 1 / count), len(some))  # (r, n)
-        sums.append(np.einsum("rs,rs->r", some, drawn @ values.T))
-    means: Floats = np.concatenate(sums) / (seeds * count)
-    return means
+def _means(values: Sequence[Floats]) -> list[Floats]:
+    """Means (RESAMPLES) of samples of the rows and of the columns of each of `values` (S, n), with replacement.
+
+    The samples are the same for all values of one shape, and drawn once: this takes nearly all of the time.
+    """
+    found = dict[int, Floats]()
+    for seeds, count in {one.shape for one in values}:
+        same = [at for at, one in enumerate(values) if one.shape == (seeds, count)]
+        rows = np.concatenate([values[at] for at in same])  # (k S, n)
+        random = stream(Purpose.COMPARISON, 0, 3)
+        times = random.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES)  # (R, S): how often each seed is drawn
+        size = max(1, AT_ONCE // count)
+        sums = []
+        for start in range(0, RESAMPLES, size):
+            some = times[start : start + size]
+            drawn = random.multinomial(count, np.full(count, 1 / count), len(some))  # (r, n)
+            sums.append(np.einsum("rs,rks->kr", some, (drawn @ rows.T).reshape(len(some), len(same), seeds)))
+        found |= zip(same, np.concatenate(sums, axis=1) / (seeds * count), strict=True)
+    return [found[at] for at in range(len(values))]
 
 
 def _interval(means: Floats) -> tuple[float, float]:

@@ -13,12 +13,12 @@ from compgen.comparison.answer import (
     by_length,
     by_template,
     changed,
-    difference,
+    differences,
     holm,
     measured,
     sentence,
 )
-from compgen.comparison.result import Choice
+from compgen.comparison.result import Choice, Difference
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import Dataset
 
@@ -27,6 +27,10 @@ GECA, CONTROL = System(("geca",), 8), System(("resample",), 8)
 
 def right(seeds: int, count: int, share: float, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((seeds, count)) < share
+
+
+def difference(first: np.ndarray, second: np.ndarray) -> Difference:
+    return differences([(first, second)])[0]
 
 
 def test_equal_systems_do_not_differ():
@@ -65,6 +69,11 @@ def test_seeds_that_disagree_widen_the_interval():
 def test_systems_with_unlike_numbers_of_seeds_share_the_first():
     first = right(3, 50, 0.5)
     assert difference(first, first[:1]).mean == 0
+
+
+def test_each_of_several_systems_is_compared_as_if_alone():
+    other, systems = right(3, 50, 0.5), [right(seeds, 50, 0.6, seed) for seed, seeds in enumerate((3, 2, 3, 5), 1)]
+    assert differences([(one, other) for one in systems]) == [difference(one, other) for one in systems]
 
 
 def test_by_chance_alone_p_is_small_as_often_as_it_says():
