@@ -5,8 +5,9 @@
     2. let every method make examples from the carved training data, and train the predictor on each system
     3. plan again by what that took; go on with the best systems, and with the union of the two best methods
     4. choose by validation alone, and write the choice down
-    5. train the bare data, the control and the chosen system on all training examples, with several seeds
-    6. open the test part: answer it by all of these predictors
+    5. double the updates while the chosen system gains by it on validation, if there is time
+    6. train the bare data, the control and the chosen system on all training examples, with several seeds
+    7. open the test part: answer it by all of these predictors
 
 All that is decided is a function of results that are in the folder, or is written there when it is decided. So a run
 that was killed decides the same again, and goes on with the step that it was in.
@@ -17,7 +18,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compgen.comparison.plan import FAR_BEHIND, OVERTIME, TIMES, Plan, as_plan, left_out, thinner
+from compgen.comparison.plan import (
+    FAR_BEHIND,
+    GAIN,
+    LAST_UPDATES,
+    OVERTIME,
+    TIMES,
+    Plan,
+    as_plan,
+    left_out,
+    thinner,
+)
 from compgen.comparison.planning import TICK, Planning
 from compgen.comparison.result import CONTROL
 from compgen.comparison.running import accuracies
@@ -86,19 +97,19 @@ class Experiment(Planning):
         """The carving of round `number`."""
         return number % sum(name != FULL for name in self.sizes)
 
-    def results(self, system: System, rounds: int | None = None) -> list[dict[str, Any]]:
-        """The results of a system in all rounds that it was in, or in the first `rounds`."""
+    def results(self, system: System, rounds: int | None = None, updates: int | None = None) -> list[dict[str, Any]]:
+        """The results of a system in all rounds that it was in, or in the first `rounds`; by default as planned."""
         found = []
         for number in range(self.rest.rounds if rounds is None else rounds):
-            step = self.trial(system, self.carving(number), number, self.plan.updates)
+            step = self.trial(system, self.carving(number), number, updates or self.plan.updates)
             if not self.done(step):
                 break
             found.append(read_result(self.folder, step.name))
         return found
 
-    def score(self, system: System, rounds: int | None = None) -> float:
+    def score(self, system: System, rounds: int | None = None, updates: int | None = None) -> float:
         """What systems are chosen by: the mean of the accuracies on the validation parts."""
-        shares = accuracies(self.results(system, rounds))
+        shares = accuracies(self.results(system, rounds, updates))
         return sum(shares.values()) / len(shares)
 
     def shared(self, *systems: System) -> int:
@@ -227,16 +238,53 @@ class Experiment(Planning):
         found = self.decided("choice", self.choose)["trials"]
         return {System(tuple(methods), times): why for methods, times, why in found}
 
-    # -- 5. and 6. the test ---------------------------------------------------------------------------------------
+    # -- 5. the updates of what is tested -------------------------------------------------------------------------
+
+    @property
+    def updates(self) -> int:
+        """The updates of the predictors that are tested."""
+        return int(self.lengthened["updates"])
+
+    @property
+    def lengthened(self) -> dict[str, Any]:
+        """These updates, and the chosen system's scores (`points`) by which they were found."""
+        return self.decided("updates", self.lengthen)
+
+    def lengthen(self) -> dict[str, Any]:
+        """Double the updates while the chosen system gains by it on validation, if there is time.
+
+        The plan goes by the bare data; many synthetic examples take longer to learn.
+        """
+        points = [{"updates": self.plan.updates, "score": self.score(self.choice)}]
+        while self.choice.methods and last_rise(points) >= GAIN and self.fits(2 * points[-1]["updates"]):
+            updates = 2 * points[-1]["updates"]
+            self.run(self.validations(updates))
+            points.append({"updates": updates, "score": self.score(self.choice, updates=updates)})
+        best = points[-1] if last_rise(points) >= GAIN else points[-2]
+        return {"updates": best["updates"], "points": points}
+
+    def validations(self, updates: int) -> list[Step]:
+        """The trials of the chosen system on validation, in all rounds."""
+        return [self.trial(self.choice, self.carving(number), number, updates) for number in range(self.rest.rounds)]
+
+    def fits(self, updates: int) -> bool:
+        """Whether there is time to train the chosen system for so many updates, on validation and for the test."""
+        tried, makes = self.validations(self.plan.updates), self.makes([self.choice], 0)
+        trials = len(tried) + 3 * self.rest.seeds  # the bare data and the control are trained for as long
+        each = self.seconds_of(tried) * updates / self.plan.updates
+        needed = trials * each + len(makes) * self.seconds_of(makes)
+        return updates <= LAST_UPDATES and needed <= self.workers.count * (self.seconds - self.elapsed())
+
+    # -- 6. and 7. the test ---------------------------------------------------------------------------------------
 
     def finals(self) -> dict[System, int]:
         """The systems that are tested, with the number of seeds: bare, control, chosen, and other methods' best."""
-        size, chosen, plan = self.sizes[FULL], self.choice, self.rest
+        size, chosen, plan, updates = self.sizes[FULL], self.choice, self.rest, self.updates
         compared = chosen
         if not chosen.methods:  # the best of those that did not help: is it worse on the test part, too?
             every = (one for one in self.tried if one.candidate and one.methods)
             compared = min(every, key=lambda one: self._rank(one, self.tried[one]), default=chosen)
-        bare = [self.trial(BARE_SYSTEM, FULL, seed, plan.updates) for seed in range(plan.seeds)]  # in the meantime
+        bare = [self.trial(BARE_SYSTEM, FULL, seed, updates) for seed in range(plan.seeds)]  # in the meantime
         self.run([*self.makes([compared], FULL), *bare])
         times = self.examples(compared, FULL) / size
         if not times:
@@ -274,7 +322,7 @@ class Experiment(Planning):
 
         def trials() -> list[Step]:
             return [
-                self.trial(system, FULL, seed, self.plan.updates)
+                self.trial(system, FULL, seed, self.updates)
                 for system, seeds in able().items()
                 for seed in range(seeds)
             ]
@@ -293,14 +341,19 @@ class Experiment(Planning):
     def together(self, tested: dict[System, int]) -> Step | None:
         """The step in which the choice's predictors answer the test part together; None for one, or pretrained ones."""
         system = self.final(tested)
-        given = {"system": system.slug, "seeds": tested[system], "updates": self.plan.updates}
+        given = {"system": system.slug, "seeds": tested[system], "updates": self.updates}
         several = tested[system] > 1 and self.recipe.exports
         return Step(f"together-{system.slug}", "together", given) if several else None
 
     def answers(self, system: System, seed: int) -> Step:
         """The step in which a predictor answers the test part."""
-        given = {"system": system.slug, "seed": seed, "updates": self.plan.updates}
+        given = {"system": system.slug, "seed": seed, "updates": self.updates}
         return Step(f"test-{system.slug}-{seed}", "test", given)
+
+
+def last_rise(points: Sequence[dict[str, Any]]) -> float:
+    """What the chosen system's score gained by the last doubling of updates; infinite before there was one."""
+    return points[-1]["score"] - points[-2]["score"] if len(points) > 1 else math.inf
 
 
 def _variance(results: Sequence[dict[str, Any]]) -> float:

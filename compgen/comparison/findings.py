@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from compgen.comparison import answer
-from compgen.comparison.experiment import Experiment
+from compgen.comparison.experiment import Experiment, last_rise
 from compgen.comparison.parts import Divided, carvings, remembered
 from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, ROUNDS, STEEP, left_out
 from compgen.comparison.planning import last_gain
@@ -114,26 +114,41 @@ class Findings:
         return PredictorUsed(
             name=self.experiment.recipe.name,
             configuration=self._configuration(),
-            updates=self.plan.updates,
-            why=self.experiment.planned["why"],
+            updates=self.experiment.updates,
+            why=self.why_updates(),
             curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in self.experiment.planned["curve"]],
         )
 
+    def why_updates(self) -> str:
+        """Why so many updates: of the comparison on validation, and of what was tested, which may have more."""
+        why, points = self.experiment.planned["why"], self.experiment.lengthened["points"]
+        found = ", ".join(f"{point['score']:.1%} after {point['updates']:,}" for point in points)
+        if self.experiment.updates > self.plan.updates:
+            return (
+                f"{self.plan.updates:,} on validation ({why}), where {self.experiment.choice} gains by more ({found})"
+            )
+        return why if len(points) == 1 else f"{why}; {self.choice} does not gain by more ({found})"
+
     def undertrained(self) -> str:
         """A warning, if the predictor did not learn the training examples, or was still getting much better."""
-        curve, updates = self.experiment.planned["curve"], self.plan.updates
-        learned, gain = next(one["learned"] for one in curve if one["updates"] == updates), last_gain(curve)
+        curve, points = self.experiment.planned["curve"], self.experiment.lengthened["points"]
+        learned = next(one["learned"] for one in curve if one["updates"] == self.plan.updates)
+        of, gain, what = curve, last_gain(curve), "accuracy on examples held out at random"
+        if len(points) > 1:  # what gains nothing by more updates has had enough of them, whatever it knows by heart
+            of, gain, what = points, last_rise(points), f"the score of {self.experiment.choice} on validation"
+            learned = 1.0
         if learned < ENOUGH:
-            why = f"after {updates:,} updates the bare data's one knows {learned:.0%} of the training examples by heart"
+            updates = f"{self.plan.updates:,} updates"
+            why = f"after {updates} the bare data's one knows {learned:.0%} of the training examples by heart"
         elif gain >= STEEP:
             why = (
-                f"from {curve[-2]['updates']:,} to {curve[-1]['updates']:,} updates, accuracy on examples held out at "
-                f"random still went up by {100 * gain:.0f} points"
+                f"from {of[-2]['updates']:,} to {of[-1]['updates']:,} updates, {what} still went up by "
+                f"{100 * gain:.0f} points"
             )
         else:
             return ""
         advice = "Allow more --minutes or --jobs, or fewer --methods."
-        if updates >= LAST_UPDATES:
+        if self.experiment.updates >= LAST_UPDATES:
             advice = "No comparison makes more: try another --predictor."
         return f" But the predictor is undertrained: {why}. {advice}"
 
@@ -308,13 +323,13 @@ class Findings:
             write_dataset(data, self.folder / augmented)
             files[augmented] = f"{len(data):,} synthetic examples: {self.choice}"
             commands += self._augmentations(train, share)
-        commands.append(recipe.command(train, augmented, "predictor.pt", self.plan.updates))
+        commands.append(recipe.command(train, augmented, "predictor.pt", self.experiment.updates))
         commands.append("cgen evaluate predictor.pt data/test.parquet --split test")
         both = "them and on the training examples" if self.choice.methods else "the training examples"
         files["predictor.pt"] = f"the predictor trained on {both}, seed 0"
         for seed in range(self.seeds[self.choice] if recipe.exports else 1):
             out = f"predictor-{seed}.pt" if seed else "predictor.pt"
-            _copy(model_file(self.folder, self.choice.slug, FULL, seed, self.plan.updates), self.folder / out)
+            _copy(model_file(self.folder, self.choice.slug, FULL, seed, self.experiment.updates), self.folder / out)
             files |= {out: f"the same of seed {seed}, to answer together"} if seed else {}
         if recipe.exports:
             from compgen.api import export_bundle

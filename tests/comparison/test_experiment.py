@@ -339,7 +339,7 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_steps(tmp_path, s
             ran += workers.ran
         break
     assert found == expected and sorted(ran) == sorted(whole.ran)  # which order they are in, workers decide
-    for name in ("plan.json", "rest.json", "choice.json", "finals.json"):
+    for name in ("plan.json", "rest.json", "choice.json", "updates.json", "finals.json"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
 
 
@@ -483,6 +483,60 @@ def test_updates_are_doubled_until_the_bare_data_gain_nothing(tmp_path):
     found = experiment(tmp_path, MadeUp(tmp_path, lambda _: 0.0))
     assert found.plan.updates == 2 * FIRST_UPDATES
     assert "changed by +0.0 points" in json.loads((tmp_path / "plan.json").read_text())["why"]
+
+
+class Learning(MadeUp):
+    """GECA gains by updates up to 4,000, the bare data by none; all know the training examples by heart."""
+
+    def result(self, step: Step) -> dict:
+        found = super().result(step)
+        if step.kind != "trial":
+            self.seconds = 0.1
+        else:
+            self.seconds = found["trained"] = step.given["updates"] / FIRST_UPDATES
+            if "geca" in step.given["system"]:
+                share = self.share(step.given["updates"])
+                found["right"] = dict.fromkeys(VALIDATION, "".join("01"[at < 1000 * share] for at in range(1000)))
+        return found | {"seconds": self.seconds}
+
+    def share(self, updates: int) -> float:
+        """GECA's accuracy."""
+        return 0.4 + 0.05 * min(updates, 4000) / 1000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "updates", "tried"),
+    [
+        (10_000, 4000, "where geca x1 gains by more (45.0% after 1,000, 50.0% after 2,000, 60.1% after 4,000, 60.1% "),
+        (150, 2000, "where geca x1 gains by more (45.0% after 1,000, 50.0% after 2,000)"),
+        (25, 500, "known by heart"),
+    ],
+)
+def test_what_is_tested_has_as_many_updates_as_the_choice_gains_by_in_the_time(tmp_path, seconds, updates, tried):
+    workers = Learning(tmp_path, lambda _: 0.0)
+    found = experiment(tmp_path, workers, seconds)
+    tested = found.tested()
+    whole = {name.rsplit("-", 1)[1] for name in workers.ran if name.startswith("train-") and f"-{FULL}-" in name}
+    assert whole == {str(updates)} == {str(found.updates)}
+    findings = Findings(found, divide(data()), [], tested)
+    assert tried in findings.why_updates() and not findings.undertrained()
+
+
+def test_a_choice_that_still_gains_much_when_time_is_up_is_undertrained(tmp_path):
+    class Slowly(Learning):
+        def share(self, updates: int) -> float:
+            return 0.1 * updates / FIRST_UPDATES
+
+    found = experiment(tmp_path, Slowly(tmp_path, lambda _: -0.4), seconds=150)
+    told = Findings(found, divide(data()), [], found.tested()).undertrained()
+    assert "from 2,000 to 4,000 updates, the score of geca x1 on validation still went up by 40 points. Allow" in told
+
+
+def test_a_choice_that_gains_nothing_by_more_updates_is_tested_as_planned(tmp_path):
+    found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.1 if "geca" in system else 0.0))
+    findings = Findings(found, divide(data()), [], found.tested())
+    assert found.updates == found.plan.updates == 1000
+    assert findings.why_updates().endswith("; geca x1 does not gain by more (50.1% after 1,000, 50.1% after 2,000)")
 
 
 def test_what_time_does_not_allow_is_left_out(tmp_path):
