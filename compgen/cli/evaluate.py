@@ -105,8 +105,8 @@ def evaluate(
         list[str],
         argument(
             "MODEL",
-            "Predictors or, with --direct or --perplexity, generators: checkpoints (.pt), bundles, or folders of "
-            "`cgen train pretrained`.",
+            "Predictors or, with --direct or --perplexity, generators: checkpoints (.pt), bundles, folders of "
+            "`cgen train pretrained` or, with --direct, grammars.",
         ),
     ],
     data: DataArgument,
