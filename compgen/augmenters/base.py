@@ -189,8 +189,8 @@ class Augmenter(ABC, Generic[O_co]):
 
         The frame has source, target, split (`train`), `method`, and the method's `columns`. If a sample is a training
         example that was changed in one place (`host`), further columns of the training data are copied from there.
-        The order of the training examples does not matter: samples depend on which examples there are, on the options
-        and on the seed. Whether a repeated example counts more is up to the method.
+        The order of the training examples does not matter, but for rounding (see `Csl.draw`): samples depend on which
+        examples there are, on the options and on the seed. Whether a repeated example counts more is up to the method.
 
         Raises:
             UserError: `fit` was not called, or a number is out of range.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @with_options
 def verify(
     model: Annotated[str, argument("BUNDLE", "A bundle folder, or the name of a shipped bundle.")],
-    provider: str = option("auto", "Run ONNX Runtime on cpu, cuda, or auto: CUDA where it works."),
+    provider: str = option("auto", "Run ONNX Runtime on cpu, cuda, or auto: the CPU, and CUDA too where it works."),
     trust_code: bool = option(
         False, "Also run the bundle's TorchScript, which is code. The rest of a bundle is only data."
     ),

@@ -57,7 +57,7 @@ class Predictor(Opened, ABC):
     ) -> "Predictor":
         """A predictor from a bundle folder, a checkpoint or the folder of a pretrained model.
 
-        Arguments and errors as for `Generator.load`.
+        Arguments and errors as for `Generator.load`, but `threads` are by default one a core.
         """
         where = Runtime(runtime, provider, cores() if threads is None else threads, trust_code)
         opened: Predictor = open_model(Path(path), LOSSES, where)
