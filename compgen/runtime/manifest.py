@@ -72,13 +72,6 @@ class State(Strict):
     dtype: Literal["float32", "float64"]
     latent: LatentPlace | None = Field(None, description="null in a network without latent vectors")
 
-    @property
-    def of_decoder(self) -> Shape:
-        """The same for the runtime."""
-        place = self.latent
-        latent = None if place is None else Latent(place.start, place.size, place.norm)
-        return Shape(self.hidden, self.output, self.dtype, latent)
-
 
 class Parity(Strict):
     """How the sequences of one runtime compare with those of PyTorch in float64, address by address.
@@ -259,7 +252,9 @@ class Manifest(Strict):
     def decoder(self) -> Shape:
         """What a recurrent network's decoder state looks like, for the runtime."""
         assert self.shape is not None, "only a recurrent network has such a state"
-        return self.shape.of_decoder
+        place = self.shape.latent
+        latent = None if place is None else Latent(place.start, place.size, place.norm)
+        return Shape(self.shape.hidden, self.shape.output, self.shape.dtype, latent)
 
     @property
     def dtype(self) -> str:
