@@ -22,6 +22,7 @@ from compgen.cli.common import (
     need_torch,
     say,
     writable_format,
+    write_out,
 )
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import as_given, with_options
@@ -119,7 +120,6 @@ def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str |
 
 def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any], strict: bool) -> None:
     from compgen.augmenters.base import HOST, METHOD, HandedOver
-    from compgen.data.formats import remark_left_out, write_dataset
 
     began = time.monotonic()
     try:
@@ -140,8 +140,7 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
     }
     made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
     record = {METHOD: method.name} | asked | made
-    write_dataset(samples, out, asked["format"], record)
-    remark_left_out(samples, out, asked["format"])
+    write_out(samples, out, asked["format"], record)
     replaced = [name for name in (METHOD, *method.columns) if name in dataset.frame.columns]
     if replaced and HOST in method.columns:  # else no further columns are kept
         say(f"{out}: {', '.join(replaced)}: by {method.name}, in place of the data's own: rename those to keep them")

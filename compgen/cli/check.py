@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from pydantic import BaseModel
 
-from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, table, writable_format
+from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, table, writable_format, write_out
 from compgen.cli.options import option, with_options
 from compgen.data.content import name_of
 from compgen.data.named import Columns
@@ -234,12 +234,10 @@ def _onward(words: str, dataset: "Dataset", applies: dict[str, str | None]) -> s
 
 def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
     """Write a mended table, and say what was left out, and what to type next."""
-    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.data.mending import mend
 
     mended = mend(found, keep_targets)
-    write_dataset(mended.dataset, out)
-    remark_left_out(mended.dataset, out)
+    write_out(mended.dataset, out)
     for one in mended.left_out:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")

@@ -250,6 +250,14 @@ def joined(parts: "Iterable[Dataset]") -> "Dataset":
     return functools.reduce(operator.add, parts)
 
 
+def write_out(dataset: "Dataset", out: Path, format: str | None = None, record: dict[str, Any] | None = None) -> None:
+    """Write a dataset to OUT, as `write_dataset` does, and remark on the columns that have no place there."""
+    from compgen.data.formats import remark_left_out, write_dataset
+
+    write_dataset(dataset, out, format, record)
+    remark_left_out(dataset, out, format)
+
+
 def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
     """Check, before any work, that OUT can be written in a known format and is none of the files that are read.
 

@@ -28,9 +28,11 @@ from compgen.cli.common import (
     table,
     usual_split,
     writable_format,
+    write_out,
 )
 from compgen.cli.lazy import App, Group
 from compgen.cli.options import option, with_options
+from compgen.data.content import name_of
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.record import named
@@ -135,7 +137,6 @@ def write(
         cgen data write glued.tsv --signs apart -o apart.tsv
     """
     from compgen.api_data import signs as with_signs
-    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(out, format, data)
     predicted = signs == "joined" or variables == "named"  # perhaps, and predictions may be blank or have no tokens
@@ -150,8 +151,7 @@ def write(
         raise DataError(f"{data}: found sentences, without targets, which cannot be swapped: leave out --swap")
     changes = {"swap": swap, "variables": variables, "signs": signs}
     record = {"data": named(data), "split": split, **changes, "command": called()}
-    write_dataset(dataset.swapped() if swap else dataset, out, format, record)
-    remark_left_out(dataset, out, format)
+    write_out(dataset.swapped() if swap else dataset, out, format, record)
     if str(out) != "-":
         say(f"{out}: {dataset.sizes()}")
 
@@ -190,13 +190,10 @@ def cogs(
     Example: cgen data cogs predicted.tsv --to lf --keep -o logical.tsv
     """
     from compgen.data.cogs_forms import converted
-    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(out, format, data)
-    name = "standard input" if data == "-" else data
-    dataset, kept = converted(load_split(data, split, answers=True), to, name, keep)
-    write_dataset(dataset, out, format)
-    remark_left_out(dataset, out, format)
+    dataset, kept = converted(load_split(data, split, answers=True), to, name_of(data), keep)
+    write_out(dataset, out, format)
     say(f"{len(dataset) - kept:,} targets converted, {kept:,} left as they were")
 
 

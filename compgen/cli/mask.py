@@ -14,6 +14,7 @@ from compgen.cli.common import (
     load_split,
     say,
     writable_format,
+    write_out,
 )
 from compgen.cli.options import argument, option, with_options
 from compgen.data.named import Columns
@@ -124,7 +125,6 @@ def unmask(
         cgen data unmask predicted.jsonl --masked asked.jsonl -o answers.tsv
     """
     from compgen.data.catalog import load
-    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.data.placeholders import NAMES, predictions, unmasked
 
     check_input_once(predicted, masked)
@@ -134,8 +134,7 @@ def unmask(
     if NAMES not in asked.frame.columns:
         raise DataError(f"{masked}: found no column {NAMES!r}, expected what `cgen data mask` wrote")
     dataset, left = unmasked(answers, asked)
-    write_dataset(dataset, out, format)
-    remark_left_out(dataset, out, format)
+    write_out(dataset, out, format)
     say(
         f"{len(dataset):,} examples" + (f"; {left:,} placeholders without a name were left as they are" if left else "")
     )

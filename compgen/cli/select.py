@@ -14,6 +14,7 @@ from compgen.cli.common import (
     load_split,
     say,
     writable_format,
+    write_out,
 )
 from compgen.cli.options import option, with_options
 from compgen.record import named, write_record
@@ -56,15 +57,13 @@ def select(candidates: DataArgument, options: Options) -> None:
     Example: cgen select more.jsonl -n 512 --by umt+loss --model original.pt -o chosen.jsonl
     """
     from compgen.api_data import select as select_
-    from compgen.data.formats import remark_left_out, write_dataset
 
     format = writable_format(options.out, options.format, candidates, options.model)
     began = time.monotonic()
     dataset = load_split(candidates, options.split)
     asked = options.model_dump(include={"model", "template", "seed"})
     chosen = select_(dataset, options.count, options.by, split=None, quiet=False, **asked)
-    write_dataset(chosen, options.out, format)
-    remark_left_out(chosen, options.out, format)
+    write_out(chosen, options.out, format)
     asked = {"data": named(candidates), "n": options.count, "by": options.by, "model": named(options.model)}
     asked |= options.model_dump(include={"template", "split", "seed"})
     write_record(options.out, asked | {"candidates": len(dataset), "seconds": round(time.monotonic() - began, 1)})

@@ -20,6 +20,7 @@ from compgen.cli.common import (
     say,
     show_json,
     writable_format,
+    write_out,
 )
 from compgen.cli.lazy import App, Group
 from compgen.cli.options import argument, option, with_options
@@ -142,7 +143,6 @@ def lemma(
 
     Example: cgen data split lemma sigmorphon/georgian --split train -o georgian.tsv
     """
-    from compgen.data.formats import remark_left_out, write_dataset
     from compgen.morphology.lemmas import by_lemma
 
     writable_format(out, None, data)
@@ -153,8 +153,7 @@ def lemma(
         if train <= 0:
             raise UserError(f"--test {test:g} and --validation {validation:g} leave nothing to train on")
     parts = by_lemma(load_split(data, split), 0.8 if train is None else train, validation, seed)
-    write_dataset(parts, out)
-    remark_left_out(parts, out)
+    write_out(parts, out)
     say(parts.sizes())
 
 
@@ -238,12 +237,10 @@ class SplitOptions(BaseModel):
     def write(self, dataset: "Dataset", parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
         """Write a dataset's split, and print its sizes and divergences, which are returned; None without compounds."""
         from compgen.data.compounds import measure, usual_inventory
-        from compgen.data.formats import remark_left_out, write_dataset
         from compgen.data.splits import count_of, remarks, with_dev
 
         written = with_dev(parts, count_of(self.dev, dataset), self.seed)  # shares are of all that was given
-        write_dataset(written, self.out)
-        remark_left_out(written, self.out)
+        write_out(written, self.out)
         left = len(dataset) - len(written)
         sizes = [f"{name} {count:,}" for name, count in sorted(written.splits.items())]
         say(", ".join(sizes) + (f"; in no part: {left:,}" if left else ""))
