@@ -298,16 +298,9 @@ class Network(Trainable):
         The slots of what is written are those of the inputs but the first, and one more that is never used: (L). Unless
         it is given, z (B, Z) is drawn for the inputs.
         """
-        hidden, u, scores = self.attended(inputs, memory_tokens, latent)
+        hidden, u, scores = attended(self, inputs, memory_tokens, latent)
         with torch.autocast("cpu", enabled=False):  # log-probabilities need more digits than bfloat16 has
             return self.slots(exact(hidden), exact(u), [exact(score) for score in scores])
-
-    @torch.jit.unused
-    def attended(
-        self, inputs: Tensor, memory_tokens: Tensor, latent: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """States (B, L, H), outputs u (B, L, F) and copy scores, see `attend`; arguments as for `forward`."""
-        return attended(self, inputs, memory_tokens, latent)
 
     # -- training -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
 from compgen.models.cuda_graph import latent_of
+from compgen.models.teacher_forcing import attended
 from compgen.sampling.batching import Draw, draws
 from compgen.trained.checkpoint import Checkpoint
 
@@ -73,7 +74,7 @@ def _forced(checkpoint: Checkpoint, drawn: Draw, prototypes: list[list[int]], se
     if (place := latent_of(network)) is not None:
         z = place.draw(seed, np.array([drawn.index], dtype=np.int64))
         latent = torch.from_numpy(z).to(network.embedding.weight.dtype)  # (1, Z)
-    hidden, u, scores = network.attended(torch.tensor([[BOS_ID, *ids[:-1]]]), memories, latent)
+    hidden, u, scores = attended(network, torch.tensor([[BOS_ID, *ids[:-1]]]), memories, latent)
     slots = network.slots(hidden, u, scores)[0].exp()  # (steps, V + places to copy from)
     shares = [slots[torch.arange(len(ids)), torch.tensor(ids)]]
     copying = slots[:, network.vocabulary :]

@@ -4,6 +4,7 @@ import torch
 
 from compgen.errors import UserError
 from compgen.models.backend import TorchBackend
+from compgen.models.teacher_forcing import attended
 from compgen.recombine.origins import Attention, Source, as_text, attention
 from compgen.sampling.batching import draws
 from tests.export.tiny import make
@@ -68,7 +69,7 @@ def test_weights_and_shares_are_those_of_the_distribution_the_token_was_drawn_fr
         padded = [row + [0] * (longest - len(row)) for row in own]
         memory = torch.tensor(padded, dtype=torch.int64).reshape(1, len(own), longest)
         with torch.no_grad():
-            hidden, u, scores = checkpoint.network.attended(torch.tensor([[1, *ids[:-1]]]), memory, None)
+            hidden, u, scores = attended(checkpoint.network, torch.tensor([[1, *ids[:-1]]]), memory)
             slots = checkpoint.network.slots(hidden, u, scores)[0].exp().double().numpy()
         words = slots.shape[1] - sum(score.shape[2] for score in scores)
         for step, token in enumerate(ids):
