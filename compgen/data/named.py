@@ -22,6 +22,7 @@ USUAL = {
 BESIDE = ("id", "split")  # usual names of columns that are neither source nor target
 PARTS = ("part", "set", "subset", "partition", "fold", "section")  # names of columns that may be meant to be `split`
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"  # usual names of splits
+ALONE = "sentences without targets are read from text (.txt), one a line"
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
 
 
@@ -79,7 +80,25 @@ class Columns(BaseModel):
 
     def _column(self, side: str, found: Sequence[str], place: str) -> str:
         """Return the column of a side."""
-        return _side(side, self.given.get(side), found, place)
+        given = self.given.get(side)
+        listed = ", ".join(map(repr, found[:9])) or "(none)"
+        if given is not None:
+            if given in found:
+                return given
+            near = difflib.get_close_matches(given, found, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise DataError(f"{place}: found the columns {listed}, expected {given!r}, as --{side} says{hint}")
+        if side in found:
+            return side
+        usual = [name for name in found if plain(name) in USUAL[side]]
+        if len(usual) == 1:
+            return usual[0]
+        saying = f"by --{side} NAME (in Python {side}=)"
+        if usual:
+            raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} {saying}")
+        expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which {saying}"
+        expected += f"; {ALONE}" if len(found) == 1 else ""
+        raise DataError(f"{place}: found the columns {listed}, expected {expected}")
 
 
 class SourceColumns(Columns):
@@ -160,28 +179,3 @@ def unnamed_forms(found: Sequence[str]) -> tuple[str, str] | None:
 def plain(name: str) -> str:
     """Return a name as USUAL has it: in small letters, joined by underscores."""
     return "_".join(name.strip().strip('"').casefold().replace("-", " ").replace("_", " ").split())
-
-
-ALONE = "sentences without targets are read from text (.txt), one a line"
-
-
-def _side(side: str, given: str | None, found: Sequence[str], place: str) -> str:
-    """Return the column of a side."""
-    listed = ", ".join(map(repr, found[:9])) or "(none)"
-    if given is not None:
-        if given in found:
-            return given
-        near = difflib.get_close_matches(given, found, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise DataError(f"{place}: found the columns {listed}, expected {given!r}, as --{side} says{hint}")
-    if side in found:
-        return side
-    usual = [name for name in found if plain(name) in USUAL[side]]
-    if len(usual) == 1:
-        return usual[0]
-    saying = f"by --{side} NAME (in Python {side}=)"
-    if usual:
-        raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} {saying}")
-    expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which {saying}"
-    expected += f"; {ALONE}" if len(found) == 1 else ""
-    raise DataError(f"{place}: found the columns {listed}, expected {expected}")
