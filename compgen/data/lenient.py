@@ -73,17 +73,15 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         file = path.is_file()
     if content is None and not file:
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
-    format = guess(content, columns) if content is not None else _named_format(spec)
+    if content is not None:
+        format = guess(content, columns)
+    else:  # words have no suffix
+        format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
     if format == "parquet" or (format == "unimorph" and columns.given):
         return _strictly(spec, columns, format, content)
     if content is None:
         content = read_bytes(spec, lines=format != "json")
     return _of_lines(spec, format, columns, content)
-
-
-def _named_format(spec: str) -> str:
-    """The format that a file's suffix says; words have none."""
-    return format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
 
 
 def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table:

@@ -191,7 +191,7 @@ class _Split:
                     return
                 past = score
             kind = kinds[number % len(kinds)]
-            if not any(batches.values()) or self._reached():
+            if not any(batches.values()) or -self._score() < _CLOSE_ENOUGH:
                 return
             if batches[kind]:
                 better = self._try(kind, batches[kind], score)
@@ -257,6 +257,3 @@ class _Split:
         if self.goal.atoms < math.inf:
             scores -= self.penalty * np.maximum(self.atoms.after(side, sign) - self.goal.atoms, 0)
         return scores
-
-    def _reached(self) -> bool:
-        return -self._score() < _CLOSE_ENOUGH

@@ -29,7 +29,8 @@ def apart(dataset: Dataset, *, marked: bool = False) -> Dataset:
     Raises:
         DataError: a token has the joiner already, or a sign is one that data cannot have.
     """
-    tokens, mark = _distinct(dataset), JOINER if marked else ""
+    tokens = pl.concat([dataset.frame[side].explode().drop_nulls() for side in SIDES]).unique()
+    mark = JOINER if marked else ""
     taken = next((token for token in tokens if marked and JOINER in token), None)
     if taken is not None:
         raise DataError(f"found {taken!r:.80}, which has the sign of what stood close ({JOINER}) already")
@@ -69,10 +70,6 @@ def _whole_numbers(pieces: list[str]) -> list[str]:
         else:
             found.append(piece)
     return found
-
-
-def _distinct(dataset: Dataset) -> pl.Series:
-    return pl.concat([dataset.frame[side].explode().drop_nulls() for side in SIDES]).unique()
 
 
 def _with_sides(dataset: Dataset, change: Callable[[list[str]], list[str]]) -> Dataset:
