@@ -9,6 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from compgen import __version__
+from compgen.csl.grammar_file import GrammarFile
 from compgen.errors import BundleError
 from compgen.export.onnx_graphs import write_graphs
 from compgen.export.step_weights import own_step, step_weights
@@ -45,28 +46,35 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
     return manifest
 
 
-def write_manifest(checkpoint: Checkpoint, folder: Path, **fields: Any) -> Bundle:
+def write_manifest(saved: Checkpoint | GrammarFile, folder: Path, **fields: Any) -> Bundle:
     """Write the vocabulary and the manifest, with further `fields`, of a bundle whose other files are written.
 
     Returns:
         The bundle, whose manifest has no parity yet.
     """
-    vocabulary = list(checkpoint.vocabulary.tokens)
-    # An old checkpoint lacks settings that came after it. The C++ runner reads some: all are written as they are used.
-    network = architecture(checkpoint.architecture).configuration(checkpoint.config["network"])
+    vocabulary = list(saved.vocabulary.tokens)
     (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     known = {
         "compgen": __version__,
-        "kind": checkpoint.kind,
-        "trained_on": checkpoint.trained_on,
-        "config": checkpoint.config | {"network": network.model_dump(mode="json")},
-        "max_length": checkpoint.max_length,
-        "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
+        "kind": saved.kind,
+        "architecture": saved.architecture,
+        "trained_on": saved.trained_on,
         "files": {},
         "parity": [],
     }
     seal(folder, Manifest.model_validate(known | fields))
     return Bundle.load(folder)
+
+
+def settings_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The fields of a manifest that say how a network is run."""
+    # An old checkpoint lacks settings that came after it. The C++ runner reads some: all are written as they are used.
+    network = architecture(checkpoint.architecture).configuration(checkpoint.config["network"])
+    return {
+        "config": checkpoint.config | {"network": network.model_dump(mode="json")},
+        "max_length": checkpoint.max_length,
+        "sampling": {"temperature": [0.0, 0.0]} | checkpoint.sampling,
+    }
 
 
 def measured(bundle: Bundle, parity: list[Parity], approximation: Approximation | None) -> Bundle:
@@ -102,4 +110,5 @@ def assemble(checkpoint: Checkpoint, folder: Path, *, script: bool = True) -> Bu
     shape: dict[str, Any] = {"hidden": network.hidden, "output": network.carried, "dtype": dtype}
     if (latent := latent_of(network)) is not None:
         shape["latent"] = asdict(latent)
-    return write_manifest(checkpoint, folder, prototypes=network.memories, shape=shape, graphs=graphs)
+    fields = settings_of(checkpoint) | {"prototypes": network.memories, "shape": shape, "graphs": graphs}
+    return write_manifest(checkpoint, folder, **fields)

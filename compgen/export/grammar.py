@@ -1,21 +1,18 @@
 """The bundle of a grammar: rules as text, scores as arrays. numpy draws from it, as from the grammar file."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors.numpy import save
 
-from compgen import __version__
 from compgen.csl.grammar_file import GrammarFile
 from compgen.errors import BundleError
-from compgen.export.assemble import seal
+from compgen.export.assemble import write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import draws_of_grammar, write_golden
 from compgen.export.verify import counts, require
 from compgen.runtime.bundle import Bundle
-from compgen.runtime.manifest import POOL, RULES, SCORES, TARGET_RULES, VOCABULARY, Manifest, Parity
+from compgen.runtime.manifest import POOL, RULES, SCORES, TARGET_RULES, Manifest, Parity
 from compgen.trained.architectures import GeneratorModel, Request, Runtime
 from compgen.trained.grammar import ARCHITECTURE, GrammarGenerator
 
@@ -33,28 +30,21 @@ def write_bundle(saved: GrammarFile, folder: Path, options: Options) -> Manifest
 
 def assemble(saved: GrammarFile, folder: Path) -> Bundle:
     """Write rules, scores, vocabulary and training examples; return the bundle, without its parity yet."""
-    trained, vocabulary = saved.trained, list(saved.vocabulary.tokens)
+    trained = saved.trained
     (slots, states), rules = trained.scores.slots.shape, trained.scores.rules.shape[1]
     (folder / RULES).write_text(trained.grammar.text(), "utf-8")
     (folder / TARGET_RULES).write_text(trained.target_rules, "utf-8")
     (folder / SCORES).write_bytes(save({"slots": trained.scores.slots, "rules": trained.scores.rules}))
-    (folder / VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=0) + "\n", "utf-8")
     (folder / POOL).write_bytes(save(saved.pool.arrays))
-    values: dict[str, Any] = {
-        "compgen": __version__,
-        "kind": saved.kind,
-        "architecture": saved.architecture,
-        "trained_on": saved.trained_on,
-        "config": {"network": {"slots": slots, "states": states, "rules": rules}},
-        "prototypes": 0,
-        "max_length": trained.max_length,
-        "sampling": trained.settings,
-        "graphs": {},
-        "files": {},
-        "parity": [],
-    }
-    seal(folder, Manifest.model_validate(values))
-    return Bundle.load(folder)
+    return write_manifest(
+        saved,
+        folder,
+        config={"network": {"slots": slots, "states": states, "rules": rules}},
+        prototypes=0,
+        max_length=trained.max_length,
+        sampling=trained.settings,
+        graphs={},
+    )
 
 
 def verify(own: GeneratorModel, exported: GeneratorModel, batches: Mapping[int, int]) -> list[Parity]:

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from compgen.errors import BundleError
-from compgen.export.assemble import measured, write_manifest
+from compgen.export.assemble import measured, settings_of, write_manifest
 from compgen.export.bundle_writer import Options
 from compgen.export.golden_draws import answers_of, write_golden
 from compgen.export.int8 import Opener, compared
@@ -65,7 +65,7 @@ def assemble(checkpoint: Checkpoint, network: Transformer, folder: Path, *, int8
         weights = integer_weights(weights)
     graphs = save_graphs(models, folder)
     (folder / STEP_WEIGHTS).write_bytes(save(weights))
-    return write_manifest(checkpoint, folder, architecture="transformer", prototypes=1, graphs=graphs)
+    return write_manifest(checkpoint, folder, **settings_of(checkpoint), prototypes=1, graphs=graphs)
 
 
 def _in_integers(model: Any, network: Transformer) -> Any:
