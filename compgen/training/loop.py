@@ -194,7 +194,6 @@ class _Run:
         self.optimiser = _optimiser(self.network, self.config)
         self.per_epoch = len(self.examples.plan(0))
         self.total = self.config.steps or self.config.epochs * self.per_epoch
-        self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
 
     # -- one update -----------------------------------------------------------------------------------------------
 
@@ -227,8 +226,10 @@ class _Run:
 
     def go(self) -> Outcome:
         """Train to the end."""
-        self.mark = self.saved = time.monotonic()
-        with interruptible() as interrupted, self.progress() as progress:
+        self.mark = self.saved = time.monotonic()  # of the last line of the log, and of the last save
+        # Trainings that run side by side are told apart by the name of what they write.
+        progress = Progress(f"train {self.out.name}", self.total, self.step, quiet=self.quiet)
+        with interruptible() as interrupted, progress:
             for rows in self.batches():
                 self.update(rows)
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
@@ -246,10 +247,6 @@ class _Run:
         self.keep()
         held_out = None if self.score is None else self.best if self.config.keep == "best" else self.score(self.network)
         return Outcome(self.step, self.spent, self.mean, held_out, self.trouble or "")
-
-    def progress(self) -> Progress:
-        """Updates of all; trainings that run side by side are told apart by the name of what they write."""
-        return Progress(f"train {self.out.name}", self.total, self.step, quiet=self.quiet)
 
     def keep(self) -> None:
         """Give the network the weights that are kept."""
