@@ -113,7 +113,7 @@ class Findings:
         """The predictor, its updates and why so many."""
         return PredictorUsed(
             name=self.experiment.recipe.name,
-            configuration=self._configuration(),
+            configuration=", ".join([self.experiment.recipe.configuration, *self.experiment.recipe.changes]),
             updates=self.experiment.updates,
             why=self.why_updates(),
             curve=[Point(updates=one["updates"], accuracy=one["accuracy"]) for one in self.experiment.planned["curve"]],
@@ -151,9 +151,6 @@ class Findings:
         if self.experiment.updates >= LAST_UPDATES:
             advice = "No comparison makes more: try another --predictor."
         return f" But the predictor is undertrained: {why}. {advice}"
-
-    def _configuration(self) -> str:
-        return ", ".join([self.experiment.recipe.configuration, *self.experiment.recipe.changes])
 
     def trials(self) -> list[Trial]:
         """All systems on the validation parts, the best first."""

@@ -148,8 +148,8 @@ def _methods(asked: tuple[str, ...], train: Dataset) -> tuple[tuple[str, ...], l
         raise UserError(f"no method applies: {'; '.join(f'{name} {why}' for name, why in reasons.items())}")
     known = summaries()
     return tried, [
-        Method(name=name, summary=known[name], tried=name in tried, why=_why(reason, name in tried))
-        for name, reason in reasons.items()
+        Method(name=name, summary=known[name], tried=name in tried, why=why or "not asked for" * (name not in tried))
+        for name, why in reasons.items()
     ]
 
 
@@ -160,11 +160,6 @@ def _check_asked(name: str, reasons: dict[str, str | None]) -> None:
         raise UserError(f"--methods {CONTROL}: this is the control, and always there: leave it out")
     if reasons[name]:
         raise UserError(f"--methods {name}: it does not apply: {reasons[name]}")
-
-
-def _why(reason: str | None, tried: bool) -> str:
-    """Why a method was not tried; empty if it was."""
-    return reason or ("" if tried else "not asked for")
 
 
 def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> AbstractContextManager[Callable[[], None]]:
