@@ -255,7 +255,7 @@ class Experiment(Planning):
 
         The plan goes by the bare data; many synthetic examples take longer to learn.
         """
-        points = [{"updates": self.plan.updates, "score": self.score(self.choice)}]
+        points: list[dict[str, Any]] = [{"updates": self.plan.updates, "score": self.score(self.choice)}]
         while self.choice.methods and last_rise(points) >= GAIN and self.fits(2 * points[-1]["updates"]):
             updates = 2 * points[-1]["updates"]
             self.run(self.validations(updates))
