@@ -45,7 +45,7 @@ def read_jsonl(content: bytes, name: str, columns: Columns) -> Placed:
     if not columns.given and lines["line"].str.contains(_PLAIN_RECORD).all():
         # Four times as fast as the loop below, but Polars takes numbers for strings and knows no line numbers.
         frame = lines["line"].str.json_decode(pl.Struct(SCHEMA)).struct.unnest()
-        return Placed(frame.with_columns(pl.col("split").replace([None, ""], TRAIN)), lines["number"])
+        return Placed(frame.with_columns(pl.col("split").str.strip_chars().replace([None, ""], TRAIN)), lines["number"])
     found = ((number, _object_in(name, number, line)) for number, line in lines.iter_rows() if line.strip())
     return _placed(found, name, columns)
 
@@ -320,10 +320,10 @@ def _check_record(
     """See that a record has two sides, which become lists of tokens, and a split; the file has them `called` so."""
     if "source" not in record or "target" not in record:
         raise malformed(name, number, f"the keys {', '.join(map(shown, [*given][:9])) or '(none)'}", _record(called))
-    if record.get("split") in (None, ""):  # what programs write where a table has no value
-        record["split"] = TRAIN
-    if not isinstance(record["split"], str):
-        raise malformed(name, number, f'"split": {shown(record["split"])}', _record(called))
+    split = record.get("split")
+    if not isinstance(split, str | None):
+        raise malformed(name, number, f'"split": {shown(split)}', _record(called))
+    record["split"] = (split or "").strip() or TRAIN  # programs write null, or nothing, where a table has no value
     for side in ("source", "target"):
         value = record[side]
         if isinstance(value, str):

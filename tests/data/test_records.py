@@ -91,13 +91,13 @@ def test_further_columns_and_splits_are_kept(tmp_path, name, content):
 @pytest.mark.parametrize("record", ['{"source": ["a"], "target": ["b"]%s}', '{"question": "a", "sql": "b", "id": 1%s}'])
 def test_a_split_without_a_name_is_train_as_cgen_check_says(tmp_path, record):
     path = tmp_path / "x.jsonl"
-    splits = ["", ', "split": null', ', "split": ""', ', "split": "dev"']
+    splits = ["", ', "split": null', ', "split": ""', ', "split": "  "', ', "split": "dev"', ', "split": " dev "']
     path.write_text("".join(f"{record % split}\n" for split in splits))
-    assert read_dataset(path).splits == {"train": 3, "dev": 1}
+    assert read_dataset(path).splits == {"train": 4, "dev": 2}
     checked = read_table(str(path), Columns())
-    assert checked.rows["split"].to_list() == ["train", "train", "train", "dev"] and not checked.findings
+    assert checked.rows["split"].to_list() == ["train"] * 4 + ["dev"] * 2 and not checked.findings
     path.write_text("".join(f"{record % split}\n" for split in splits[2:]))  # all of them as programs write them
-    assert read_dataset(path).splits == {"train": 1, "dev": 1}
+    assert read_dataset(path).splits == {"train": 2, "dev": 2}
 
 
 def test_parquet_is_read_by_the_names_of_its_columns(tmp_path):
