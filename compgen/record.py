@@ -30,5 +30,7 @@ def forget_record(out: Path) -> None:
 def write_record(out: Path, options: dict[str, Any]) -> None:
     """Write beside OUT what it was made with, for `cgen explain` and for later readers."""
     if str(out) != "-" and not is_stream(out):
+        written = json.dumps({"compgen": __version__} | options)
+        strict = json.loads(written, parse_constant=str)  # infinite numbers, which JSON does not have, as text
         with atomic_path(record_of(out)) as temporary:
-            temporary.write_text(json.dumps({"compgen": __version__} | options, indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(strict, indent=1) + "\n", encoding="utf-8")
