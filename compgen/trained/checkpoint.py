@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import torch
 from torch import Tensor
 
+from compgen.data.unimorph import WORDS
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import CheckpointError, Remark, UserError
 from compgen.files import atomic_path
@@ -140,6 +141,8 @@ def _checkpoint(path: Path, content: dict[str, Any], meta: dict[str, Any], tag: 
             raise ValueError(f"max_length {max_length}, expected 1 to {LONGEST:,}")
         if pool is not None and (problem := _problem(pool, network, len(vocabulary), meta["sampling"])):
             raise ValueError(problem)
+        if not isinstance(words := meta["trained_on"].get(WORDS, ""), str):
+            raise TypeError(f"trained_on: words {words!r:.40}, expected a text")
         rest = (pool, meta["sampling"], meta["trained_on"])
         return Checkpoint(meta["kind"], network.eval(), vocabulary, meta["config"], max_length, *rest)
     except MISFITS as error:

@@ -115,6 +115,10 @@ def broken(path, how):
         saved = torch.load(path, weights_only=True)
         meta = json.loads(saved["meta"])
         sealed(saved | {"meta": json.dumps(meta | {how: [meta[how]]})}, path)
+    elif how == "words":
+        saved = torch.load(path, weights_only=True)
+        meta = json.loads(saved["meta"])
+        sealed(saved | {"meta": json.dumps(meta | {"trained_on": {"words": ["x"]}})}, path)
     elif how == "shared":  # the numbers of the largest tensor are those of all
         saved = torch.load(path, weights_only=True)
         numbers = max((tensor.flatten() for tensor in saved["weights"].values()), key=len)
@@ -167,6 +171,7 @@ def small(tmp_path_factory):
         ("kind", r"does not fit together: kind \['predictor'\], expected a text"),
         ("sampling", r"does not fit together: sampling \[{}\], expected a table"),
         ("trained_on", r"does not fit together: trained_on \[{'data': .*, expected a table"),
+        ("words", r"does not fit together: trained_on: words \['x'\], expected a text"),
         ("shared", r"does not fit together: weights of [0-9,]+ bytes are stored in [0-9,]+"),
         ("spread", "not a checkpoint"),
         ("compressed", "not a checkpoint"),
