@@ -72,6 +72,11 @@ def export(
             manifest: Manifest = write(saved, folder, options)
         except ValidationError as error:
             raise BundleError(f"{checkpoint_path}: beyond what a bundle may hold: {first_problem(error)}") from error
+        except RuntimeError as error:
+            if "2GiB limit" not in str(error):
+                raise
+            limit = "a graph of ONNX has at most 2 GiB, also in float64, to be verified: use the checkpoint itself"
+            raise BundleError(f"{checkpoint_path}: too large for a bundle: {limit}") from error
         manifest = seal(folder, manifest)  # the card says how large the bundle is, and is part of it
         (folder / CARD).write_text(card(manifest, as_utf8(out.resolve().name)), "utf-8")
         return seal(folder, manifest)

@@ -42,6 +42,17 @@ def test_a_bundle_holds_no_path_of_this_machine_and_no_external_data(kind):
         assert [opset.version for opset in model.opset_import if not opset.domain] == [18]
 
 
+def test_a_network_that_is_too_large_for_onnx_is_told(tmp_path, monkeypatch):
+    def fails(*_args, **_options):  # as torch says it of a graph of more than 2 GiB
+        raise RuntimeError("The serialized model is larger than the 2GiB limit imposed by the protobuf library. ...")
+
+    make("predictor").save(tmp_path / "large.pt")
+    monkeypatch.setattr(torch.onnx, "export", fails)
+    with pytest.raises(BundleError, match=r"large\.pt: too large for a bundle: a graph of ONNX has at most 2 GiB"):
+        export(tmp_path / "large.pt", tmp_path / "out", batches={1: 2}, quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_manifest_says_what_the_model_is():
     manifest = Bundle.load(exported()).manifest
     assert (manifest.kind, manifest.prototypes, manifest.max_length) == ("generator", 2, 9)
