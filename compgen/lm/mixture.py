@@ -55,7 +55,7 @@ class Mixture:
         """Read a mixture, or make one of a single model.
 
         Raises:
-            UserError: the file is missing, or a broken mixture.
+            UserError: the file is missing, a broken mixture, or a mixture of which a model is missing.
         """
         path = Path(path)
         if not path.exists():
@@ -64,7 +64,11 @@ class Mixture:
             return cls((path,), np.ones((1, 1)))
         content = _object(path)
         models = _models(content.get("models"), linked(path).parent, path)
-        return cls(models, _weights(content.get("weights"), len(models), path))
+        weights = _weights(content.get("weights"), len(models), path)
+        for model in models:
+            if not model.exists():
+                raise UserError(f"{path}: its model {model} is missing: put it there, or make the mixture again")
+        return cls(models, weights)
 
     def save(self, path: str | Path) -> None:
         """Write what `open` reads. The models stay where they are; their paths are relative to `path`.

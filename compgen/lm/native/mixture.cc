@@ -86,6 +86,12 @@ Mixture read(const std::string& path, const std::string& content) {
   Mixture mixture;
   mixture.models = read_models(found.value("models", Json()), file.parent_path(), path);
   mixture.weights = read_weights(found.value("weights", Json()), mixture.models.size(), path);
+  std::error_code none;
+  for (const std::string& model : mixture.models) {
+    if (!fs::exists(model, none)) {
+      throw UserError(path + ": its model " + model + " is missing: put it there, or make the mixture again");
+    }
+  }
   return mixture;
 }
 

@@ -19,7 +19,8 @@ struct Mixture {
 // A path as Python's pathlib writes it: without parts that are `.` or empty.
 std::string tidy(const std::string& path);
 
-// Reads a mixture, or makes one of a single model. Throws UserError: the file is missing, or a broken mixture.
+// Reads a mixture, or makes one of a single model. Throws UserError: the file is missing, or a broken mixture, or
+// a model of it is missing.
 Mixture open_mixture(const std::string& path);
 
 }  // namespace compgen
