@@ -36,6 +36,9 @@ class WholeFile {
   void write(std::string_view bytes);
   void finish();
 
+  // Its name until it is finished; empty of what is written through.
+  const std::filesystem::path& temporary() const { return temporary_; }
+
  private:
   // Whether it takes the place of what is there: not so of standard output, a device or a pipe.
   bool is_file() const { return !temporary_.empty(); }

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -654,6 +656,18 @@ def test_full_disks_are_said(arpa):
     assert (done.returncode, done.stderr) == (2, b"error: standard output: cannot be written\n")
     done = run("perplexity", arpa, "--tokens", "/dev/full", stdin=b"a\n" * 10_000)
     assert done.stderr == b"error: /dev/full: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing(number, arpa, tmp_path):
+    command = [program("compgen-ngram"), "perplexity", arpa, "--sentences", "s.tsv", "--tokens", "t.tsv"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=tmp_path) as process:
+        while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.2)  # it waits for its text
+        process.send_signal(number)
+        assert process.wait() == -number
+    assert not list(tmp_path.iterdir())
 
 
 def test_help_names_the_commands():

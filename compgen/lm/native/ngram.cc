@@ -10,9 +10,12 @@
 //
 // Without models it only checks the text. What a user can mend is one message and exit code 2.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -137,6 +140,14 @@ void rescore(const Options& options) {
   warn(models);
 }
 
+std::vector<std::string> unfinished;  // files that are being written, by the names that they have until then
+
+void end_by_signal(int signal) {
+  for (const std::string& name : unfinished) unlink(name.c_str());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 compgen::Perplexity measure(const std::string& text, const compgen::Scoring& scoring, const Options& options) {
   std::unique_ptr<compgen::WholeFile> sentences, tokens;
   if (!options.sentences.empty()) {
@@ -147,6 +158,9 @@ compgen::Perplexity measure(const std::string& text, const compgen::Scoring& sco
     tokens = std::make_unique<compgen::WholeFile>(options.tokens);
     tokens->write("sentence\tposition\tlog10\tmatched\tknown\n");
   }
+  for (const auto* file : {sentences.get(), tokens.get()})
+    if (file) unfinished.push_back(file->temporary());
+  if (!unfinished.empty()) std::signal(SIGINT, end_by_signal), std::signal(SIGTERM, end_by_signal);
   compgen::Perplexity found;
   const auto finish = [&](Block& block) {
     if (sentences) block.rows = compgen::sentence_rows(block, false);
