@@ -7,21 +7,13 @@
 
 #include "errors.h"
 #include "open.h"
+#include "sources.h"
 #include "text.h"
 
 namespace compgen {
 namespace {
 
-constexpr std::size_t SPARES = 8, NAMED = 5;  // see `Vocabulary.lend`; tokens that a remark names
-
-// How many ids are lent to unknown words: all SPARES, or none if the vocabulary was made without them.
-std::size_t spares_of(const std::vector<std::string>& vocabulary) {
-  if (vocabulary.size() < SPECIALS + SPARES) return 0;
-  for (std::size_t number = 0; number < SPARES; ++number) {
-    if (vocabulary[SPECIALS + number] != "<unk" + std::to_string(number + 1) + ">") return 0;
-  }
-  return SPARES;
-}
+constexpr std::size_t NAMED = 5;  // tokens that a remark names
 
 std::unordered_map<std::string, std::int32_t> numbered(const std::vector<std::string>& tokens) {
   std::unordered_map<std::string, std::int32_t> numbers;
@@ -99,7 +91,7 @@ Otherwise::Read Otherwise::read(const Tokens& source, const std::vector<std::str
     const auto at = static_cast<std::size_t>(place);
     auto id = known.ids[at];
     if (known.has[at] && static_cast<std::size_t>(id) < SPECIALS + spares_) {
-      throw UserError("token '" + tokens[at] + "' is a special symbol and cannot stand in data: rename it in the data");
+      throw special_in_data(tokens[at]);
     }
     if (!known.has[at]) {
       auto& lent = found.lent;

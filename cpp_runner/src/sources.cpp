@@ -17,6 +17,7 @@
 namespace compgen {
 namespace {
 
+constexpr std::size_t SPARES = 8;             // in compgen/data/vocabulary.py
 constexpr std::size_t LONGEST = 100;          // characters of a token in a message
 constexpr std::size_t BEGINNING = 1 << 16;     // bytes by which line ends are judged: PIECE in compgen/data/content.py
 constexpr const char* BLANKS = " \t\n\r\v\f";  // what Python strips bytes of
@@ -124,7 +125,9 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
                                   const std::vector<std::string>& vocabulary, Form form) {
   require_text(text, name);
   std::unordered_map<std::string, std::int32_t> ids;
-  for (std::size_t id = form.raw ? UNK : SPECIALS; id < vocabulary.size(); ++id) {
+  const std::size_t first = form.raw ? std::size_t{UNK} : SPECIALS + spares_of(vocabulary);
+  const auto last_lent = vocabulary.begin() + static_cast<std::ptrdiff_t>(first);
+  for (std::size_t id = first; id < vocabulary.size(); ++id) {
     ids[form.raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);
   }
   std::istringstream stream(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text);  // less a byte order mark
@@ -139,6 +142,7 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
         if (const char* const why = why_not_data(word, vocabulary)) {
           throw UserError(where() + "found the token " + shown(word) + ", which " + why);
         }
+        if (std::find(vocabulary.begin(), last_lent, word) != last_lent) throw special_in_data(std::string(word));
       }
       if (found == ids.end() && form.unknown) {
         const auto id = static_cast<std::int32_t>(vocabulary.size() + form.unknown->size());
@@ -155,6 +159,18 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
   return sources;
 }
 
+std::size_t spares_of(const std::vector<std::string>& vocabulary) {
+  if (vocabulary.size() < SPECIALS + SPARES) return 0;
+  for (std::size_t number = 0; number < SPARES; ++number) {
+    if (vocabulary[SPECIALS + number] != "<unk" + std::to_string(number + 1) + ">") return 0;
+  }
+  return SPARES;
+}
+
+UserError special_in_data(const std::string& token) {
+  return UserError("token " + represented(token) + " is a special symbol and cannot stand in data: rename it in the data");
+}
+
 std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary) {
   std::unordered_map<std::string, std::int32_t> known;
   for (const auto& token : vocabulary) known.emplace(token, static_cast<std::int32_t>(known.size()));
@@ -165,10 +181,7 @@ std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const 
       throw UserError("unknown token " + represented(token) + ": not among the vocabulary's " +
                       with_commas(static_cast<std::int64_t>(vocabulary.size())) + " tokens");
     }
-    if (found->second < SPECIALS) {
-      throw UserError("token " + represented(token) +
-                      " is a special symbol and cannot stand in data: rename it in the data");
-    }
+    if (found->second < SPECIALS) throw special_in_data(token);
     ids.push_back(found->second);
   }
   return ids;

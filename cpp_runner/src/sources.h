@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "errors.h"
 #include "pool.h"
 #include "predict.h"
 
@@ -32,6 +33,11 @@ struct Form {
 // wanted.
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary, Form form = {});
+
+// How many ids behind the special symbols are lent to unknown words: see `Vocabulary.lend`. No token of data has one.
+std::size_t spares_of(const std::vector<std::string>& vocabulary);
+
+UserError special_in_data(const std::string& token);
 
 // The ids of tokens of data, as `Vocabulary.encode`. Throws UserError: one is none of the vocabulary, or a special symbol.
 std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary);

@@ -98,11 +98,14 @@ def test_remarks_are_those_of_predict(tmp_path, bundles, content, remarks):
     assert ours == theirs and len(ours[0]) == 1 + remarks
 
 
-def test_a_token_that_is_lent_is_refused_in_the_same_words(tmp_path, bundles):
-    (tmp_path / "in.txt").write_text(f"a b\na x {SPARES[2]}\n")
-    words = (tmp_path / "in.txt", "--direct", "--otherwise", bundles["copying"])
-    code, text = said("predict", bundles["network"], *words)
-    done = run(bundles["network"], "--input", *words)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_token_that_is_lent_is_refused_in_the_same_words(tmp_path, bundles, alone):
+    (tmp_path / "in.txt").write_text(f"a b\na {'' if alone else 'x '}{SPARES[2]}\n")
+    first, *more = (
+        [bundles["copying"]] if alone else [bundles["network"], "--direct", "--otherwise", bundles["copying"]]
+    )
+    code, text = said("predict", first, tmp_path / "in.txt", *more)
+    done = run(first, "--input", tmp_path / "in.txt", *more)
     assert code == done.returncode == 2 and "'<unk3>' is a special symbol and cannot stand in data" in done.stderr
     assert done.stderr.splitlines()[-1].removeprefix("error: ") in text
 
