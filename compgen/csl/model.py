@@ -26,6 +26,7 @@ from compgen.models.seeding import torch_stream
 RISE = 1.0  # of the loss, in nats per example: more is divergence, less may be the noise of a few steps
 
 
+@torch.inference_mode(False)  # gradients, even where the caller has turned them off
 def learn(
     grammar: Grammar,
     examples: list[Rule],

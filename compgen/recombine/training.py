@@ -34,6 +34,7 @@ from compgen.training.memory import check_memory
 BIGRAMS = 0.6  # a generator with more than this share of a bigram model's loss counts as undertrained
 
 
+@torch.inference_mode(False)  # gradients, even where the caller has turned them off
 @draws_alone()
 def train_generator(
     dataset: Dataset,

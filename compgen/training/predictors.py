@@ -70,6 +70,7 @@ def config_of(tag: str) -> type[NetworkPredictorConfig]:
     return made
 
 
+@torch.inference_mode(False)  # gradients, even where the caller has turned them off
 @draws_alone()
 def train_predictor(
     dataset: Dataset,

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 from compgen.files import check_replaceable
@@ -20,6 +22,7 @@ from compgen.training.pairs import Fresh, Pairs
 from compgen.training.predictors import check_examples, first_examples, fit, report, settings_of
 
 
+@torch.inference_mode(False)  # gradients, even where the caller has turned them off
 @draws_alone()
 def train_pretrained(
     dataset: Dataset,

@@ -144,6 +144,15 @@ def test_learning_makes_examples_probable_and_probabilities_sum_to_one():
     assert np.exp(log_probs[0, wrong]) < 0.05
 
 
+def test_probabilities_are_learned_where_the_caller_has_turned_gradients_off():
+    grammar = Grammar.parse(AMBIGUOUS.splitlines())
+    examples = [Rule(grammar.alphabet.encode(["walk"]), grammar.alphabet.encode(["W"]))]
+    expected, _ = learn(grammar, examples, Training(2, 0.05, 3))
+    with torch.inference_mode():
+        found, _ = learn(grammar, examples, Training(2, 0.05, 3))
+    np.testing.assert_array_equal(found.log_probs(), expected.log_probs())
+
+
 def test_of_several_starts_the_best_is_kept():
     grammar = Grammar.parse(AMBIGUOUS.splitlines())
     encode = grammar.alphabet.encode

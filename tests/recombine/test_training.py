@@ -55,6 +55,12 @@ def as_sets(*arrays):
     return [{tuple(row) for row in rows.tolist()} for rows in arrays]
 
 
+def test_it_trains_where_the_caller_has_turned_gradients_off(tmp_path):
+    with torch.inference_mode():
+        _, outcome = train_generator(commands(), config(), tmp_path / "g.pt", quiet=True)
+    assert outcome.steps == 3
+
+
 @pytest.mark.parametrize("by", ["example", "row"])
 def test_a_share_of_examples_or_of_rows_is_held_out(tmp_path, parts, by):
     options = config("held_out=0.3", f"held_out_by={by}")

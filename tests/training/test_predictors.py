@@ -128,6 +128,14 @@ def test_trainings_in_threads_learn_what_they_do_alone(tmp_path):
             assert torch.equal(weights, same)
 
 
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+def test_it_trains_where_the_caller_has_turned_gradients_off(tmp_path, without_gradients):
+    with without_gradients():
+        _, outcome = train_predictor(Dataset.from_pairs(PAIRS), seq2seq(), tmp_path / "p.pt", quiet=True)
+        assert not torch.is_grad_enabled()
+    assert outcome.steps == 3
+
+
 def test_outputs_may_be_as_long_as_one_says(tmp_path):
     checkpoint, _ = train_predictor(Dataset.from_pairs(PAIRS), seq2seq("max_length=4"), tmp_path / "p.pt", quiet=True)
     assert checkpoint.max_length == 4

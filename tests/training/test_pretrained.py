@@ -75,6 +75,11 @@ def trained(base, tmp_path_factory):
     return out, train(base, out, "optimisation.steps=300")
 
 
+def test_it_trains_where_the_caller_has_turned_gradients_off(base, tmp_path):
+    with torch.inference_mode():
+        assert train(base, tmp_path / "t5", "optimisation.steps=2")["updates"] == 2
+
+
 def test_it_learns_twenty_pairs_by_heart_and_answers_the_same_when_read_again(trained):
     out, report = trained
     assert len(toy()) == 20
