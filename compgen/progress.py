@@ -68,12 +68,13 @@ class Progress:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            count = TextColumn(f"{{task.completed}}{self._of}")
-            columns = (TextColumn("{task.description}"), BarColumn(), count)
-            self.bar = Progress(
-                *columns, TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )  # fmt: skip
+            # Labels and notes may hold names of files, which may have brackets: they are no markup.
+            label, count, figures = (
+                TextColumn(text, markup=False)
+                for text in ("{task.description}", f"{{task.completed}}{self._of}", "{task.fields[note]}")
+            )
+            columns = (label, BarColumn(), count, figures, TimeElapsedColumn(), TimeRemainingColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True))
             self.bar.start()
             self.task = self.bar.add_task(self.label, total=self.total, completed=self.done, note="")
         return self

@@ -25,6 +25,14 @@ def test_workers_write_lines_on_a_terminal(monkeypatch, worker):
     assert (sys.stderr.getvalue() == "train a.pt: 2/4 loss 1.0 0 s, 0 s left\n") == worker
 
 
+@pytest.mark.parametrize("name", ["[red]x.tsv", "[/]"])
+def test_brackets_in_a_name_are_shown_as_they_are(monkeypatch, name):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress(f"train {name}", 4) as bar:
+        bar.update(2, f"{name} read")
+    assert f"train {name} " in sys.stderr.getvalue() and f" {name} read" in sys.stderr.getvalue()
+
+
 def test_work_without_a_known_end_has_no_time_left(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     with progress.stages() as watch:
