@@ -7,6 +7,8 @@ from typing import Any
 from compgen import __version__
 from compgen.files import atomic_path, is_stream, writing
 
+RECORD = ".run.json"  # after the name of the file that it is beside
+
 
 def named(data: str | None) -> str | None:
     """The path written to the record: absolute, or `-` for a pipe; names of known data sets stay as they are."""
@@ -17,7 +19,7 @@ def named(data: str | None) -> str | None:
 
 def record_of(out: Path) -> Path:
     """The record beside a file, of what it was made with."""
-    return Path(f"{out}.run.json")
+    return Path(f"{out}{RECORD}")
 
 
 def forget_record(out: Path) -> None:

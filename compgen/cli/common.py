@@ -19,7 +19,7 @@ from compgen.data.content import name_of
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError, printable
 from compgen.files import check_apart, check_writable, is_stream
-from compgen.record import named, record_of
+from compgen.record import RECORD, named, record_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -273,6 +273,8 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
         if format == FOLDER:
             raise UserError("standard output (-) is no folder: give the name of one")
         return format
+    if out.name.endswith(RECORD):
+        raise UserError(f"{out}: names that end in {RECORD} are for records beside files: choose another name")
     check_apart(out, *read)
     check_not_downloaded(out)
     chosen = format or format_of(out)

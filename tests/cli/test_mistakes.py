@@ -184,6 +184,8 @@ MISTAKES = [
     ("augment geca pairs.tsv -o x.xls", "x.xls: found the suffix '.xls', expected one that tells the format: .tsv"),
     ("augment geca pairs.tsv -o thesis", "a folder that holds chapter.txt, expected a new or empty one"),
     ("augment geca pairs.tsv -o x --format xml", "no format 'xml': expected one of tsv, jsonl"),
+    ("select again.jsonl -n 2 --by random -o again.jsonl.run.json", "are for records beside files: choose another"),
+    ("augment resample pairs.tsv -n 2 -o more.jsonl.run.json", "more.jsonl.run.json: names that end in .run.json are"),
     ("data write pairs.tsv -o x.tsv --format unimorph", "unimorph holds words: example 1: found the source 'walk'"),
     ("data mask pairs.tsv -o x.tsv", "its format has no place for the names: write .jsonl"),
     ("check pairs.tsv --fix pairs.tsv", "pairs.tsv: it is read, too"),
