@@ -84,6 +84,15 @@ def test_uniform_weights():
     assert found["a and b"] / 9000 == pytest.approx(1 / 12, abs=0.015)
 
 
+def test_a_rule_weighs_the_same_in_however_many_ways_its_nonterminals_can_be_named():
+    grammar = Grammar.parse(["f NT_1 ### f NT_1", "a ### A", "g ### g"])
+    ways = [line for name in "XYZ" for line in (f"ROOT => f ##{name}", f"{name} => A")]
+    targets = TargetGrammar.parse(["ROOT => g", *ways])
+    found = sources(Sampler(grammar, Depth(0, 2), targets=targets).sample(2000))
+    assert found.keys() == {"f a", "g"}
+    assert found["g"] / 2000 == pytest.approx(1 / 2, abs=0.05)
+
+
 @settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 5), st.integers(-(2**65), 2**65))
 def test_a_sample_is_a_function_of_its_number_and_the_seed(start, number, seed):
@@ -170,8 +179,9 @@ def test_what_cannot_be_deep_enough():
 
 
 def test_too_long():
-    found = sources(Sampler(TINY, Depth(1, 2), longest=7).sample(200))
-    assert {len(source.split()) for source in found} == {3, 5}  # 7 tokens on the left are 9 on the right
+    made = Sampler(TINY, Depth(1, 2), longest=7).sample(200)
+    assert {len(source) for source, _ in made.pairs()} == {3, 5}  # 7 tokens on the left are 9 on the right
+    assert {len(target) for _, target in made.pairs()} == {3, 5, 7}
     with pytest.raises(ExhaustedError, match="levels and at most 2 tokens a side"):
         Sampler(TINY, Depth(1, 2), longest=2).sample(1)
 
