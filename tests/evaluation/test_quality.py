@@ -136,6 +136,7 @@ def test_the_distance_is_that_of_pairs_of_different_rows():
     assert quality(same, same).distance == 0
     two = dataset("a > x", "b > y")
     assert quality(two, two).distance == pytest.approx(2 / 3)  # of three tokens, with the mark between the sides
+    assert (quality(same, two).distance, quality(same, two).training_distance) == (0, pytest.approx(2 / 3))
     many = Dataset.from_pairs([([str(n)], ["x"]) for n in range(9)])
     assert quality(many, many).distance == pytest.approx(1 / 3)
 
