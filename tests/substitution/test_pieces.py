@@ -1,5 +1,7 @@
 """Classes of nodes, and the tables of places and pieces."""
 
+import itertools
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +30,7 @@ utah ### utah
 
 HOST = "largest of rivers in ohio -> largest ( river ( loc ( ohio ) ) )"
 DONOR = "number of lakes in utah not ohio -> exclude ( count ( lake ( loc ( utah ) ) ) , ohio )"
+MIDDLES = {parts: (np.arange(parts) + 0.5) / parts for parts in (3, 4, 12)}  # of so many equal parts of [0, 1)
 
 
 def derivations(*lines):
@@ -159,6 +162,32 @@ def test_a_draw_exchanges_within_classes():
     found, some, pieces = table.draw(trees, random)
     _, possible = all_made("predicate", chains="exchange")
     assert set(texts(found)) <= possible and len(found.count) == len(some) == len(pieces) > 400
+
+
+def test_places_are_drawn_alike_then_shapes_then_pieces_of_a_shape():
+    """HOST has three places. Four shapes may come there, one of which four words have."""
+    table = Table.of(Classifier(GRAMMAR, "one"), derivations(HOST, DONOR))
+    grid = np.array(list(itertools.product(MIDDLES[3], [0.5], MIDDLES[4], MIDDLES[4])))
+    found, some, _ = table.draw(table.trees.take(np.zeros(len(grid), dtype=int)), grid)
+    assert len(some) == len(grid)
+    every = table.every().filter(pl.col("host").is_in(np.flatnonzero(table.hosts["tree"] == 0).tolist()))
+    hosts, pieces = (every[column].to_numpy().astype(int) for column in ("host", "piece"))
+    expected = Counter[str]()
+    for text, probability in zip(texts(table.exchange(hosts, pieces)), every["probability"], strict=True):
+        expected[text] += round(16 * probability)
+    assert expected.total() == len(grid) and Counter(texts(found)) == expected
+
+
+def test_half_of_what_is_drawn_are_chains_and_their_tops_are_drawn_alike():
+    table = Table.of(Classifier(GRAMMAR, "one"), derivations(HOST), chains="exchange")
+    place, coin = np.array(list(itertools.product(MIDDLES[3], MIDDLES[12]))).T
+    tops, holes = table._parts_of(table.trees.take(np.zeros(len(place), dtype=int)), place, coin)
+    tops = tops - 4 * np.arange(len(tops))  # HOST has four nodes: of, largest, rivers in, ohio
+    holes = np.where(holes == CLOSED, CLOSED, holes - 4 * np.arange(len(holes)))
+    above = {1: [0, 1], 2: [0, 2], 3: [0, 2, 3]}
+    expected = Counter({(node, CLOSED): 6 for node in above})
+    expected |= Counter({(top, node): 6 // len(some) for node, some in above.items() for top in some})
+    assert Counter(zip(tops.tolist(), holes.tolist(), strict=True)) == expected
 
 
 def test_chains_that_are_inserted_take_nothing_away():
