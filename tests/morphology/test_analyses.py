@@ -127,6 +127,13 @@ def test_losses_go_with_edits():
             correlations(Dataset(samples.frame.with_columns(pl.lit(bad).alias("loss"))), "loss")
 
 
+@pytest.mark.parametrize(("column", "losses"), [("stem length", [4, 5, 6]), ("form length", [7, 5, 8])])
+def test_losses_go_with_lengths_of_stems_and_forms(column, losses):
+    frame = dataset(("abcd", "abcdxyz", ("V",)), ("abcde", "abcde", ("V",)), ("abcdefxyz", "abcdefgh", ("V",))).frame
+    samples = Dataset(frame.with_columns(edits=pl.Series([1, 2, 1]), loss=pl.Series(losses)))
+    assert correlations(samples, "loss")[column] == pytest.approx(1)
+
+
 def test_stemcorrupt_makes_stems_and_affixes_independent():
     # The last letter of the stem determines the affix.
     letters = "bcdfghklmn"
