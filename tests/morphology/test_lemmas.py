@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,15 @@ def test_shares_are_those_that_are_meant():
         "validation": 8,
         "test": 28,
     }
+
+
+def test_lemmas_are_drawn_by_the_seed_and_count_by_their_forms():
+    data = paradigms("abcdefghij") + paradigms("k", forms=20)
+    made = [by_lemma(data, 0.5, 0, seed) for seed in range(9)]
+    assert by_lemma(data, 0.5, 0, 3) == made[3] and len({str(one.frame["split"].to_list()) for one in made}) > 4
+    for one in made:
+        held = Counter("".join(split_tags(source)[0]) for source, _ in one.split("train").pairs())
+        assert 30 <= held.total() < 30 + max(held.values())  # of 60
 
 
 def test_lemmas_may_have_capitals():
