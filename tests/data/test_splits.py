@@ -1,6 +1,7 @@
 import itertools
 from collections import Counter
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from compgen.data import scan
 from compgen.data.compounds import Ngrams, Trees, measure
 from compgen.data.examples import Dataset
+from compgen.data.search import _Bags, _Contrast
 from compgen.data.splits import at_random, by_length, by_template, count_of, divided, in_both, mcd, tmcd, with_dev
 from compgen.errors import DataError, Remark
 
@@ -159,6 +161,18 @@ def test_a_wanted_divergence_is_met(wanted):
     for made in (tmcd(trees(), seed=1, divergence=wanted), mcd(trees(), 40, 20, seed=1, divergence=wanted)):
         found = measure(made.split("train"), made.split("test"), Trees()).compounds
         assert abs(found - wanted) < 0.01
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+def test_what_a_move_does_to_the_divergence_is_known_before(alpha):
+    bags = _Bags([Counter("aab"), Counter("ab"), Counter("bcc"), Counter("aac"), Counter("c"), Counter("abbb")])
+    part = np.array([0, 1, 0, 1, 2, 0])
+    for side, sign in itertools.product((0, 1), (1, -1)):
+        for row, value in enumerate(_Contrast(bags, alpha, part).after(side, sign)):
+            if (part[row] == side) == (sign < 0):
+                moved = _Contrast(bags, alpha, part)
+                moved.add(np.array([row]), side, sign)
+                assert value == pytest.approx(moved.value())
 
 
 def test_mcd_leaves_out_what_is_in_neither_part_and_keeps_the_order():
