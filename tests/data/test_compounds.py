@@ -101,6 +101,8 @@ def test_divergence_is_one_less_the_chernoff_coefficient():
     found = measure(sources("a b a"), sources("b a c"), Ngrams(longest=2))
     assert (found.test_atoms, found.unseen_atoms, found.test_compounds, found.unseen_compounds) == (3, 1, 2, 1)
     assert math.isclose(found.compounds, 1 - 0.5**0.1 * 0.5**0.9)
+    rarer = measure(sources("a b a"), sources("b a c c"), Ngrams(longest=2))  # half of training, a third of the test
+    assert math.isclose(rarer.compounds, 1 - (1 / 2) ** 0.1 * (1 / 3) ** 0.9)
 
 
 def test_divergence_of_equal_frequencies_is_never_below_zero():
