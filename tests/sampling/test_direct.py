@@ -68,6 +68,13 @@ def test_prototypes_are_like_the_source_and_like_what_is_missing():
             assert abs(len(answering.sources[second]) - len(set(source) - answering.held[first])) <= 4
 
 
+def test_an_example_is_no_prototype_of_its_own_source():
+    _, answering = direct(memories=1, initial="encoder")
+    known = [[ord(letter) - 0x100 for letter in text] for text in answering.sources]
+    for source, rows in zip(known, answering.retrieved(known), strict=True):
+        assert not any(known[first] == source for first, *_ in rows)
+
+
 def test_where_no_prototype_may_be_taken_the_nearest_is():
     checkpoint, answering = direct(each=2)
     letters = [5, 6, 7, 5, 6, 7]
