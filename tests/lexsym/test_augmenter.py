@@ -46,9 +46,9 @@ LONG = pytest.mark.long
     ],
 )
 def test_what_can_be_made_of_an_example(tmp_path, move, expected):
-    data = dataset("walk and jump -> W J", "turn left -> L", "run -> R", "jump -> J", "walk -> W")
+    data = dataset("turn left -> L", "run -> R", "walk and jump -> W J", "jump -> J", "walk -> W")
     made = make("lexsym", lexicon=lexicon(tmp_path, *VERBS), move=move).fit(data).sample()
-    assert texts(made) == expected
+    assert texts(made) == expected and set(made.frame["host"]) == {2}
 
 
 def test_one_of_several_symbols_is_drawn_for_all(tmp_path):
