@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN
+from compgen.data.vocabulary import NEVER_FIRST, NEVER_WRITTEN, SEP_ID, SPECIALS, UNK_ID
 from compgen.models.config import NetworkConfig
 from compgen.models.decoding import DecodingStep
 from compgen.models.network import Network
@@ -149,6 +149,23 @@ def test_write_dropout_makes_uncopyable_tokens_count_nothing():
     assert copyable.any() and not copyable.all()
     assert (likelihood[~copyable] == 0).all()
     assert (likelihood[copyable & (sequences[:, 1:] != 0)] < 0).all()
+
+
+def test_a_token_that_is_dropped_is_read_as_unknown_and_can_be_copied_alone():
+    net = network(token_dropout=0.999999, write_dropout=0.0).train()
+    for dropout in (net.embedding_dropout, net.output_dropout, net.feed_dropout):
+        dropout.dropped = 0
+    sequences, tokens = batch()
+    sequences[1:, 3], tokens[:, :, 1] = SEP_ID, SEP_ID  # which is never dropped
+    likelihood, targets = net.log_likelihood(sequences, tokens), sequences[:, 1:]
+    special = len(SPECIALS)
+    read = [torch.where(some < special, some, UNK_ID) for some in (sequences[:, :-1], tokens)]
+    words, copies = net(*read).exp().split([net.vocabulary, tokens[0].numel()], dim=2)
+    shares = (copies * (tokens.reshape(3, 1, -1) == targets.unsqueeze(2))).sum(2)
+    shares = shares + words.gather(2, targets.unsqueeze(2))[..., 0] * (targets < special)
+    left = (shares > 0) & (targets != 0)
+    assert (left & (targets >= special)).any() and not left[targets != 0].all()
+    torch.testing.assert_close(likelihood, torch.where(left, shares.clamp(min=1e-30).log(), 0.0))
 
 
 def test_unknown_tokens_differ_by_copying_alone():
