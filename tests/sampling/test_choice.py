@@ -104,6 +104,14 @@ def test_winners_must_be_new(novelty, sources):
     assert [source for (_, (source,), _), _ in found] == sources
 
 
+def test_of_what_is_supported_the_best_are_taken():
+    training = Training(no_prototypes(padded([[5, 6, 3, 8, 2], [6, 7, 3, 8, 2]])))
+    sources = [(5, 6, 7), *[(5, 7)] * 3, (7, 5), (6, 7)]  # 6 7 and 5 6 are known; 5 7 is in three of six; 7 5 in one
+    some = [(Draw(i, (), True, -1.0 - i, ()), source, (8,)) for i, source in enumerate(sources)]
+    found = {best: Choice(support=0.5, best=best).of(some, FilterConfig(), training) for best in (None, 0, 2)}
+    assert [[draw.index for (draw, _, _), _ in chosen] for chosen in found.values()] == [[0, 1, 2, 3, 5], [], [0, 1]]
+
+
 @pytest.mark.parametrize(
     ("choice", "made"),
     [
