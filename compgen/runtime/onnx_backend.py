@@ -28,6 +28,8 @@ INTERFACES: Interfaces = {
     STEP: (STEP_INPUTS, STEP_OUTPUTS),
     SAMPLER: (("memory_tokens", "uniforms", "temperature", "latent"), ("tokens", "log_prob")),
 }
+WHOLE = ("tokens", "next_token", "next_half")  # outputs of whole numbers
+REALS = {"float32": "tensor(float)", "float64": "tensor(double)"}  # ONNX Runtime's names of types
 
 
 class OnnxGraph:
@@ -36,7 +38,7 @@ class OnnxGraph:
     def __init__(
         self, bundle: Bundle, name: str, threads: int, provider: str, interfaces: Interfaces = INTERFACES
     ) -> None:
-        """Open a file of a bundle; raise as `OnnxBackend`, and BundleError for inputs or outputs of other names."""
+        """Open a file of a bundle; raise as `OnnxBackend`, and BundleError for names or types that are not its own."""
         known, outputs = interfaces[name]
         self.name = str(bundle.path / name)
         # ONNX Runtime before 1.26 fuses transposed products in float64, too, and then has no kernel for them.
@@ -47,6 +49,12 @@ class OnnxGraph:
         missing = set(outputs) - {tensor.name for tensor in self.session.get_outputs()}
         if odd := sorted(missing | (set(self.inputs) - set(known))):
             raise BundleError(f"{self.name}: inputs or outputs not those of a {name}: {', '.join(odd)}")
+        found = {tensor.name: tensor.type for tensor in self.session.get_outputs()}
+        real = bundle.manifest.dtype if bundle.manifest.shape is None else bundle.manifest.shape.dtype
+        for output in outputs:
+            wanted = "tensor(int64)" if output in WHOLE else REALS.get(real, "tensor(float)")
+            if found[output] != wanted:
+                raise BundleError(f"{self.name}: gives {output} as {found[output]}, expected {wanted}")
 
     def __call__(self, feed: Feed, **shapes: tuple[int, ...]) -> list[NDArray[Any]]:
         """Return the outputs; raise BundleError if it cannot run, or an output has not the shape given by name.

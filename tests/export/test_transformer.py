@@ -1,6 +1,7 @@
 """A Transformer's bundle: small networks, and all that can be wrong with them."""
 
 import json
+import shutil
 import subprocess
 
 import numpy as np
@@ -29,7 +30,7 @@ from compgen.runtime.onnx_transformer import OnnxTransformer
 from compgen.sampling import native
 from compgen.trained.checkpoint import Checkpoint
 from compgen.training.config import TransformerConfig
-from tests.runtime.altered import sign
+from tests.runtime.altered import output_through, sign
 
 BATCHES = {1: 5, 7: 40}
 WORDS = [(["a", "b", "c", "V", "PST"], ["a", "b", "c", "d"]), (["b", "V"], ["b"])]
@@ -84,6 +85,17 @@ def test_relative_positions_are_exported(tmp_path):
     export_bundle(checkpoint, bundle, batches=BATCHES, quiet=True)  # which compares both
     sources = [["a", "b", "c", "a", "b", "c", "d"], ["d"]]
     assert Predictor.load(bundle).predict(sources, 2) == Predictor.load(checkpoint).predict(sources, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"), [("encoder.onnx", "memory_keys"), ("encoder.onnx", "memory_values"), ("step.onnx", "next_keys")]
+)
+@pytest.mark.parametrize(("operator", "how"), [("Transpose", {"perm": [1, 0, 2, 3, 4]}), ("Flatten", {"axis": 1})])
+def test_keys_and_values_of_another_shape_are_refused(bundle, tmp_path, name, output, operator, how):
+    folder = shutil.copytree(bundle, tmp_path / "mine")
+    output_through(folder, name, output, operator, **how)
+    with pytest.raises(BundleError, match=f"{name}: gives keys or values of shape "):
+        Predictor.load(folder, provider="cpu").predict([["a"], ["b"], ["c"]], beam=2)
 
 
 def test_the_manifest_says_what_was_compared(bundle):

@@ -19,6 +19,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend, OnnxGraph
 from compgen.sampling.batching import draws
 from tests.export.tiny import exported, make
+from tests.runtime.altered import output_through
 
 WITHOUT_TORCH = """
 import json, sys
@@ -140,6 +141,33 @@ def test_graphs_that_are_something_else_are_refused(tmp_path):
     replace_step(folder, b"not a graph")
     with pytest.raises(BundleError, match=r"step.onnx: not an ONNX graph"):
         Bundle.load(folder)
+
+
+NUMBERS = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+WORDS = onnx.helper.make_tensor_type_proto(onnx.TensorProto.STRING, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "operator", "given", "says"),
+    [
+        ("step.onnx", "next_token", "Cast", NUMBERS, r"as tensor\(float\), expected tensor\(int64\)"),
+        ("step.onnx", "log_probs", "Cast", WORDS, r"as tensor\(string\), expected tensor\(float\)"),
+        (
+            "encoder.onnx",
+            "keys",
+            "SequenceConstruct",
+            onnx.helper.make_sequence_type_proto(NUMBERS),
+            r"as seq\(tensor\(float\)\), expected tensor\(float\)",
+        ),
+    ],
+)
+def test_outputs_of_another_type_are_refused(tmp_path, name, output, operator, given, says):
+    folder = shutil.copytree(exported(), tmp_path / "mine")
+    output_through(
+        folder, name, output, operator, given, **({"to": given.tensor_type.elem_type} if operator == "Cast" else {})
+    )
+    with pytest.raises(BundleError, match=f"{name}: gives {output} {says}"):
+        OnnxBackend(Bundle.load(folder))
 
 
 def replace_step(folder, data):
