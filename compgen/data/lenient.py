@@ -30,7 +30,7 @@ from compgen.data.named import (
     plain,
     unread_split,
 )
-from compgen.data.records import separator, twice
+from compgen.data.records import repeated, separator, twice
 from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
 from compgen.errors import DataError
 from compgen.files import reading
@@ -254,7 +254,7 @@ def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
 def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     """Take nothing from a CSV without names of columns: any choice of source and target would be a guess."""
     first, advice = rows[0][1], _advice(rows)
-    again = next((name for place, name in enumerate(first) if name in first[:place]), None)
+    again = repeated(first)
     what = f"no names of columns in the first line: {', '.join(first):.80}"
     if again == "":
         what, advice = "the first line has several columns without a name", "delete them, or give them names"

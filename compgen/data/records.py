@@ -9,6 +9,7 @@ import io
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -194,9 +195,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these keys and values; raise KeyError for a key that is there twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise KeyError(next(key for key in keys if keys.count(key) > 1))
+        raise KeyError(repeated(key for key, _ in pairs))
     return found
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first of some names that is there twice, None if there is none."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _integer(text: str) -> int | str:
@@ -227,7 +232,7 @@ def _rows(text: str, name: str) -> Iterator[Row]:
 
 def _named(names: Sequence[str], rows: Iterable[Row], name: str) -> Iterator[Record]:
     """Yield the rows of a table as records."""
-    again = next((one for at, one in enumerate(names) if one in names[:at]), None)
+    again = repeated(names)
     if again is not None:
         raise DataError(f"{name}: found two columns with the name {again!r}, expected names that differ")
     for number, fields in rows:

@@ -1,6 +1,7 @@
 """CSV, JSON and TSV with a header: what is written is read back, and what others write is read."""
 
 import json
+import time
 import warnings
 
 import polars as pl
@@ -13,7 +14,7 @@ from compgen.data.formats import read_dataset, write_dataset
 from compgen.data.lenient import read_table
 from compgen.data.mending import mend
 from compgen.data.named import Columns
-from compgen.data.records import separator
+from compgen.data.records import repeated, separator
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
@@ -185,6 +186,17 @@ def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, messa
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
         read_dataset(tmp_path / name)
+
+
+def test_of_many_names_a_repeated_one_is_found_at_once(tmp_path):
+    names = [f"c{number}" for number in range(50_000)]
+    began = time.process_time()
+    assert repeated(names) is None and repeated([*names, "c7", "c5"]) == "c5"
+    keys = ",".join(f'"{name}":1' for name in [*names, "c7"])
+    (tmp_path / "x.json").write_text(f"[{{{keys}}}]")
+    with pytest.raises(DataError, match="line 1: found the key 'c7' twice"):
+        read_dataset(tmp_path / "x.json")
+    assert time.process_time() - began < 10
 
 
 def test_csv_refuses_what_it_cannot_hold(tmp_path):
