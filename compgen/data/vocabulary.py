@@ -49,6 +49,10 @@ class Vocabulary:
         if self.tokens[: len(SPECIALS)] != SPECIALS:
             found = " ".join(map(repr, self.tokens[: len(SPECIALS)])) or "nothing"
             raise DataError(f"a vocabulary begins with {' '.join(map(repr, SPECIALS))}: found {found}")
+        try:
+            "".join(self.tokens).encode()
+        except (TypeError, UnicodeEncodeError):
+            raise DataError("a vocabulary holds text in UTF-8: found a token that is none") from None
         self._ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self._ids) < len(self.tokens):
             twice = next(token for number, token in enumerate(self.tokens) if self._ids[token] != number)

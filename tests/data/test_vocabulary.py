@@ -85,6 +85,8 @@ def test_an_id_outside_is_refused(number):
         (["walk", *SPECIALS], "begins with .*: found 'walk'"),
         ([*SPECIALS, "walk", "run", "walk"], "found 'walk' more than once"),
         ([*SPECIALS, "<pad>"], "found '<pad>' more than once"),
+        ([*SPECIALS, 5], "text in UTF-8: found a token that is none"),
+        ([*SPECIALS, "\ud800"], "text in UTF-8: found a token that is none"),
     ],
 )
 def test_a_full_list_is_checked(full, message):
