@@ -139,7 +139,7 @@ def _checkpoint(path: Path, content: dict[str, Any], meta: dict[str, Any], tag: 
         pool = PrototypePool(**{k: v.numpy() for k, v in content["pool"].items()}) if content["pool"] else None
         if not 1 <= max_length <= LONGEST:
             raise ValueError(f"max_length {max_length}, expected 1 to {LONGEST:,}")
-        if pool is not None and (problem := _problem(pool, network, len(vocabulary), meta["sampling"])):
+        if problem := _problem(meta["kind"], pool, network, len(vocabulary), meta["sampling"]):
             raise ValueError(problem)
         if not isinstance(words := meta["trained_on"].get(WORDS, ""), str):
             raise TypeError(f"trained_on: words {words!r:.40}, expected a text")
@@ -149,8 +149,13 @@ def _checkpoint(path: Path, content: dict[str, Any], meta: dict[str, Any], tag: 
         raise _misfit(path, error) from error
 
 
-def _problem(pool: PrototypePool, network: Any, vocabulary: int, sampling: dict[str, Any]) -> str:
-    """Return why a generator cannot be sampled, as of a bundle; empty if it can."""
+def _problem(kind: str, pool: PrototypePool | None, network: Any, vocabulary: int, sampling: dict[str, Any]) -> str:
+    """Return why a generator cannot be sampled, or a predictor cannot answer, as of a bundle; empty if it can."""
+    if (pool is None) == (kind == "generator"):
+        return f"a {kind} {'without' if pool is None else 'with'} prototypes"
+    if pool is None:
+        memories = getattr(network, "memories", 1)
+        return "" if memories == 1 else f"a {kind} of {memories} memories, expected 1"
     return pool_problem(pool, network.memories, vocabulary) or temperature_problem(sampling.get("temperature"))
 
 

@@ -210,6 +210,22 @@ def test_a_generator_that_cannot_be_sampled_is_refused(tmp_path, part, value, sa
         Checkpoint.load(tmp_path / "g.pt")
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes", "pool", "says"),
+    [
+        ("predictor", {}, True, "a predictor with prototypes"),
+        ("generator", {}, False, "a generator without prototypes"),
+        ("predictor", {"memories": 2}, False, "a predictor of 2 memories, expected 1"),
+    ],
+)
+def test_what_is_of_another_kind_than_it_says_is_refused(tmp_path, kind, changes, pool, says):
+    checkpoint = make("generator" if pool else "predictor", **changes)
+    checkpoint.kind = kind
+    checkpoint.save(tmp_path / "m.pt")
+    with pytest.raises(CheckpointError, match=rf"m\.pt: .*{says}"):
+        Checkpoint.load(tmp_path / "m.pt")
+
+
 def test_want_of_memory_is_not_the_file_s_fault(tmp_path, small, monkeypatch):
     (tmp_path / "p.pt").write_bytes(small)
 
