@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second
 
 ROWS = 4096  # derived together
 MOST_ROWS = 1 << 16  # more take memory and gain nothing; samples do not depend on it
+MOST_TOKENS = 1 << 22  # of a side of all rows together, by default: a grammar of few lines may write long ones
 
 
 class GrammarGenerator:
@@ -66,7 +67,7 @@ class GrammarGenerator:
         return self._draws(asked, self.trained.sampler(heat))
 
     def _draws(self, asked: Request, sampler: "Sampler") -> Iterator[Draw]:
-        rows = min(asked.batch or ROWS, MOST_ROWS)
+        rows = min(asked.batch or min(ROWS, MOST_TOKENS // self.trained.drawing.longest), MOST_ROWS)
         for block in sampler.blocks(asked.seed, asked.start, asked.stop, rows):
             sources, targets = (self._ids[numbers].tolist() for numbers in block.numbers)
             ends = (np.cumsum(lengths).tolist() for lengths in block.lengths)

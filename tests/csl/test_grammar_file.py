@@ -10,12 +10,13 @@ from safetensors.numpy import load, save
 
 from compgen.csl.grammar_file import FORMAT, GrammarFile, _digest
 from compgen.csl.rules import Grammar
-from compgen.csl.sampling import Depth, Drawing
+from compgen.csl.sampling import Depth, Drawing, Sampler
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.examples import Dataset
 from compgen.errors import CheckpointError, ExhaustedError
+from compgen.runtime.manifest import LONGEST_SIDE
 from compgen.trained.generator import Generator
 
 RULES = ["walk ### WALK", "run ### RUN", "NT_1 twice ### NT_1 NT_1", "NT_1 and NT_2 ### NT_1 NT_2"]
@@ -51,6 +52,17 @@ def test_what_is_written_comes_back(saved, path):
     assert held(read) == held(saved)
     assert read.trained.sampler().sample(20).pairs() == saved.trained.sampler().sample(20).pairs()
     assert (read.trained.max_length, read.pool.prototypes, read.tokens.shape) == (42, 0, (2, 6))
+
+
+def test_long_samples_are_drawn_a_few_together(path, monkeypatch):
+    """4,096 derivations of 32,767 nodes each would take some 10 GiB."""
+    rewritten(path, lambda meta, _: meta["settings"].update(longest=LONGEST_SIDE))
+    asked, blocks = [], Sampler.blocks
+    monkeypatch.setattr(Sampler, "blocks", lambda *span: asked.append(span[-1]) or blocks(*span))
+    long = [draw.tokens for draw in Generator.load(path).draw(0, 0, 200)]
+    assert asked == [128] and len(long) == 200
+    rewritten(path, lambda meta, _: meta["settings"].update(longest=1000))
+    assert [draw.tokens for draw in Generator.load(path).draw(0, 0, 200)] == long and asked == [128, 4096]
 
 
 def rewritten(path, change, sealed=True):
