@@ -105,19 +105,19 @@ def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Ma
 
 def _listed(config: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """Each setting with its value, as `--set` takes it, and what it is in a sentence."""
-    described = _described(type(config))
+    texts = described(type(config))
     for name in _fields(type(config)):
         value = getattr(config, name)
         if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
             yield from _listed(value, f"{place}{name}.")
         elif value is None:
-            yield f"{place}{name}, not set", described.get(name, "")
+            yield f"{place}{name}, not set", texts.get(name, "")
         else:
             text = value if isinstance(value, str) else json.dumps(value, default=str)
-            yield f"{place}{name}={text}", described.get(name, "")
+            yield f"{place}{name}={text}", texts.get(name, "")
 
 
-def _described(kind: type) -> dict[str, str]:
+def described(kind: type) -> dict[str, str]:
     """What fields are: the first sentence of their descriptions or, of a dataclass, of its docstring or its bases'."""
     found: dict[str, str] = {}
     if issubclass(kind, BaseModel):

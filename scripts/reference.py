@@ -7,10 +7,11 @@ pages are not kept in the repository: `make docs` writes them anew.
 """
 
 import argparse
-import re
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer.main
 from pydantic import BaseModel
@@ -18,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from compgen.augmenters.registry import BUILT_IN, find
 from compgen.cli.main import app
-from compgen.configuration import load_config, shipped, values_of
+from compgen.configuration import described, load_config, shipped, values_of
 from compgen.data.catalog import DATASETS
 from compgen.recombine.config import RecombineConfig
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
@@ -90,24 +91,43 @@ def _table(model: BaseModel) -> str:
     return "\n".join(["| key | type | value | meaning |", "|---|---|---|---|", *rows, ""])
 
 
-def _fields(model: BaseModel, before: str = "") -> Iterator[tuple[str, str, object, str]]:
-    for name, field in type(model).model_fields.items():
+def _fields(model: Any, before: str = "") -> Iterator[tuple[str, str, object, str]]:
+    """Each setting with its type, value and meaning; a table of settings is a model or a dataclass."""
+    for name, kind, text in _declared(type(model)):
         value = getattr(model, name)
-        if isinstance(value, BaseModel):
+        if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
             yield from _fields(value, f"{before}{name}.")
         else:
             shown = value if value is not None else "none"
-            yield before + name, _kind(field), shown, (field.description or "").replace("|", "\\|").replace("<", "&lt;")
+            yield before + name, kind, shown, text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def _kind(field: FieldInfo) -> str:
-    kind = field.annotation
-    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
-    name = re.sub(r"Literal\[(.*?)\]", r"\1", name.replace("typing.", "")).replace(" | ", " or ")
-    bounds = [
-        f"{sign} {getattr(one, key)}" for one in field.metadata for key, sign in SIGNS.items() if hasattr(one, key)
-    ]
-    return ", ".join([name, *bounds])
+def _declared(kind: type) -> Iterator[tuple[str, str, str]]:
+    if issubclass(kind, BaseModel):
+        for name, field in kind.model_fields.items():
+            yield name, ", ".join([_type(field.annotation), *_bounds(field)]), field.description or ""
+    else:
+        hints, texts = get_type_hints(kind), described(kind)
+        for one in dataclasses.fields(kind):
+            yield one.name, _type(hints[one.name]), texts.get(one.name, "")
+
+
+def _type(kind: Any) -> str:
+    """A type as people read it."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _type(args[0])
+    if origin is Literal:
+        return ", ".join(map(repr, args))
+    if origin in (Union, UnionType):
+        return " or ".join(map(_type, args)).replace("NoneType", "None")
+    if args:
+        return f"{origin.__name__}[{', '.join('...' if one is ... else _type(one) for one in args)}]"
+    return str(kind.__name__)
+
+
+def _bounds(field: FieldInfo) -> list[str]:
+    return [f"{sign} {getattr(one, key)}" for one in field.metadata for key, sign in SIGNS.items() if hasattr(one, key)]
 
 
 def data_sets() -> str:
