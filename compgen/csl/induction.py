@@ -48,7 +48,8 @@ class Options(Unification):
     """How a grammar is induced. Attributes, besides those of `Unification`, whose defaults here are for GeoQuery:
 
     terminal_size: the size of a terminal; that of a nonterminal is 1.
-    source_given_target, target_given_source: k_alpha and k_beta, for logarithms to base 2 (see `Objective`).
+    source_given_target, target_given_source: k_alpha and k_beta, for logarithms to base 2 (see `Objective`): what a
+        rule costs whose target occurs without its source, and whose source occurs without its target.
     partitions: the number of parts in which examples are added, those with the shortest sources first.
     steps: the most steps for each part.
     repetitions: whether to keep examples that are in the data more than once.

@@ -43,8 +43,8 @@ class Depth:
 
     Attributes:
         least: above this depth, only rules with nonterminals are drawn.
-        most: from this depth on, only rules without are, where one fits. Where none fits, the derivation may be up to
-            five levels deeper, or the attempt fails.
+        most: from this depth on, only rules without nonterminals are drawn, where one fits. Where none fits, the
+            derivation may be up to five levels deeper, or the attempt fails.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")

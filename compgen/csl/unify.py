@@ -27,7 +27,7 @@ class Unification:
     """The conditions on rules c.
 
     Attributes:
-        max_nonterminals: of an outer rule; an inner one has no more than a.
+        max_nonterminals: the most that a new outer rule has; a new inner one has no more than the rule it is cut from.
         repeated_targets: whether a nonterminal may occur in a target more than once, which makes a grammar
             quasi-synchronous.
         bare_targets: whether a target may be a single nonterminal. A source never is: unit rules are seed rules only.
