@@ -80,7 +80,8 @@ class GecaOptions(Options):
         None,
         ge=1,
         le=1024,
-        description="Number of processes, or of CPUs with --engine ray. By default, all that there is work for.",
+        description="Number of processes; by default up to 16, one per core that there is work for. Or of CPUs with "
+        "--engine ray; by default all.",
         json_schema_extra={"running": True},
     )
 
