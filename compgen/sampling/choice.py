@@ -83,7 +83,7 @@ def most_probable(samples: Iterable[Kept]) -> list[Kept]:
 
 
 def elect(samples: Iterable[Kept], margin: int | None = None) -> list[Chosen]:
-    """Return one sample for each source, the target that most of its draws have; clear decisions first.
+    """Return one sample for each source, with the target drawn most often; clear decisions first.
 
     The draws of one source are made from many tuples of prototypes, so their targets stand for p(target | source) with
     the prototypes marginalised out (eq. 7), and the target drawn most often wins; of equals, the more probable. Sources
