@@ -76,7 +76,7 @@ class Substitute(Augmenter[SubstituteOptions]):
     moment = 300
     configuration = "grammar"
     clashes: ClassVar[dict[str, str]] = {"spans": "induction", "grammar": "induction"}
-    configurations = "grammar, grammar_scan_companions or grammar_cogs"
+    configurations = "grammar, grammar_scan, grammar_scan_companions or grammar_cogs"
     example = """cgen augment substitute geo-funql/query -o more.tsv
 
         cgen augment substitute cogs/variable-free --config grammar_cogs --classes types --rounds 3 -n 20000 -o m.tsv"""
