@@ -106,7 +106,8 @@ def measure_divergence(
 ) -> "Divergences":
     """How much test and training data diverge in atoms and in compounds, as `cgen data divergence` does.
 
-    Arguments and errors are those of `measure_overlap`. `inventory` says what atoms and compounds are: `Trees()` or
+    Arguments and errors are those of `measure_overlap`. The command measures all splits but `train` unless told; here
+    `split` is `test`, without `dev`. `inventory` says what atoms and compounds are: `Trees()` or
     `Ngrams()` of `compgen.data.compounds`; by default, trees if most distinct targets have brackets.
     """
     from compgen.data.compounds import INVENTORY, is_inventory, measure, remark_on_few, usual_inventory
