@@ -123,7 +123,7 @@ def of_models(folder: Path) -> Seeds:
     found = made(Made)
     for kind in KINDS:
         yield "arpa" if kind == "arpa" else "binary", found[kind].read_bytes()
-    mixture = {"format": "compgen mixture of n-gram models 1", "models": ["a.arpa", "b.bin"], "weights": [[0.25, 0.75]]}
+    mixture = {"format": "compgen mixture of n-gram models 1", "models": [".", ".."], "weights": [[0.25, 0.75]]}
     yield "mixture", json.dumps(mixture).encode()
     yield "mixture", json.dumps(mixture | {"weights": [[0.5, 0.5]] * 9}).encode()
     text = "\n".join(SENTENCES).encode()
