@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' small networks
+from mutate import other_bundles
 
 # As in cpp_runner/fuzz/readers.h.
 FILES = ["manifest.json", "vocabulary.json", "rules.txt", "targets.cfg", "scores.safetensors", "step.onnx"]
@@ -39,24 +39,13 @@ def parts(*files: tuple[int, bytes]) -> bytes:
 
 def bundles(folder: Path) -> list[Path]:
     """Bundles of small models of each kind."""
-    from compgen.export.bundle_writer import export
-    from tests.export.test_transformer import LARGE, saved
     from tests.export.tiny import exported
-    from tests.sampling.grammars import grammar_file
 
     found = [exported("generator", hidden=4, encoder_hidden=3, embedding=3, output=3, attention=2, positions=2)]
     found.append(exported("generator", memories=0, copying=False, feed=False, hidden=4))
     found.append(exported("generator", latent=5, own=9, mixing="gate", hidden=4))
     found.append(exported("predictor", initial="encoder", hidden=4))
-    for number, named in ((0, False), (3, True), (13, True)):
-        grammar_file(number, named).save(folder / "model.grammar")
-        found.append(folder / f"grammar-{number}")
-        export(folder / "model.grammar", found[-1], batches={7: 20}, quiet=True)
-    found.append(folder / "transformer")
-    export(saved(folder / "model.pt", seed=39, spread=1.0, size=16), found[-1], batches={7: 20}, quiet=True)
-    found.append(folder / "transformer-int8")
-    export(saved(folder / "model.pt", **LARGE), found[-1], batches={7: 20}, int8=True, quiet=True)
-    return found
+    return found + other_bundles(folder)
 
 
 def of_bundle(bundle: Path) -> Seeds:
