@@ -223,12 +223,8 @@ def resumed(options: Namespace, folder: Path) -> tuple[int, Attempt]:
                 return what, f"{name}: files changed, though it refused", ours, theirs
             made.append((verdict[0], _made(work / name)) if verdict[0] == "sampled" else verdict)
         if number >= 0 and what.endswith(".run.json"):  # of a record only what was asked for is looked at
-            return (
-                what,
-                alike(*((verdict, "") if verdict == "sampled" else (verdict, said) for verdict, said in made)),
-                ours,
-                theirs,
-            )
+            made = [(verdict, "" if verdict == "sampled" else said) for verdict, said in made]
+            return what, alike(made[0], made[1]), ours, theirs
         return what, alike(made[0], made[1], run.whole), ours, theirs
 
     return len(runs), attempt
