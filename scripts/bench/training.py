@@ -48,14 +48,15 @@ def main() -> None:
         found = [[_elsewhere(checkout, case, asked) for checkout in checkouts] for _ in range(asked.repeats)]
         taken = [[times[place][0] for times in found] for place in range(len(checkouts))]
         limit = statistics.median(times[-1][1] for times in found)
-        cells = [_spread(times) for times in taken]
+        cells = [spread(times) for times in taken]
         if len(taken) == 2:
-            cells.append(_spread([old / new for old, new in zip(*taken, strict=True)], 2))
+            cells.append(spread([old / new for old, new in zip(*taken, strict=True)], 2))
         now = statistics.median(taken[-1])
         print(f"| {' | '.join([case, *cells, f'{limit:.1f}', f'{limit / now:.0%}'])} |", flush=True)
 
 
-def _spread(values: list[float], digits: int = 1) -> str:
+def spread(values: list[float], digits: int = 1) -> str:
+    """Median, and least to most."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 

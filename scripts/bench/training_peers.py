@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from training import CASES, setting
+from training import CASES, setting, spread
 
 HERE = Path(__file__).resolve().parents[2]
 # Cases of this package, and the models of the others that are compared with each.
@@ -46,11 +46,7 @@ def main() -> None:
         found = [[_elsewhere(case, asked) for case in (ours, *others)] for _ in range(asked.repeats)]
         for place, case in enumerate((ours, *others)):
             taken, ratios = [row[place] for row in found], [row[place] / row[0] for row in found]
-            print(f"| {case} | {_spread(taken)} | {_spread(ratios, 2) if place else ''} |", flush=True)
-
-
-def _spread(values: list[float], digits: int = 0) -> str:
-    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+            print(f"| {case} | {spread(taken, 0)} | {spread(ratios, 2) if place else ''} |", flush=True)
 
 
 def _elsewhere(case: str, asked: argparse.Namespace) -> float:
