@@ -238,11 +238,6 @@ class OpenVinoSession:
         return [np.array(found[name]) for name in outputs]
 
 
-def has_openvino() -> bool:
-    """Whether OpenVINO is there."""
-    return importlib.util.find_spec("openvino") is not None
-
-
 class Native:
     """The C++ runner, less what it takes to start and to encode; it writes its draws to a file."""
 
@@ -350,7 +345,7 @@ def decoding(name: str, checkpoint: Checkpoint, batches: list[int], threads: int
             "torchscript": (Inside(TorchScriptBackend(bundle, threads, trust_code=True), checkpoint, 1), batches),
             "onnx": (Inside(OnnxBackend(bundle, 1, "cpu"), checkpoint, threads), batches),
         }
-        if has_openvino():
+        if importlib.util.find_spec("openvino") is not None:
             runtimes["OpenVINO"] = (Inside(OpenVino(bundle, threads), checkpoint, threads), batches)
         rough = approximate(checkpoint, bundle_of(checkpoint, Path(folder) / "int8"))
         seal(rough.path, rough.manifest)
@@ -410,13 +405,8 @@ def main() -> None:
             decoding(f"{name}, {sized.network.hidden} units", sized, batches, options.threads, options.repeats)
     if "end" in options.tables:
         with tempfile.TemporaryDirectory() as folder:
-            end_to_end(
-                checkpoint,
-                bundle_of(checkpoint, Path(folder) / "bundle"),
-                options.samples,
-                options.threads,
-                Path(folder),
-            )
+            bundle = bundle_of(checkpoint, Path(folder) / "bundle")
+            end_to_end(checkpoint, bundle, options.samples, options.threads, Path(folder))
 
 
 def end_to_end(checkpoint: Checkpoint, bundle: Bundle, samples: int, threads: int, folder: Path) -> None:
@@ -433,15 +423,8 @@ def end_to_end(checkpoint: Checkpoint, bundle: Bundle, samples: int, threads: in
 
     def ours(runtime: str, names: str, count: int) -> None:
         command = [sys.executable, "-m", "compgen", "sample", str(bundle.path), "--draws", str(count), "-o", str(out)]
-        command += [
-            "--seed",
-            str(SEED),
-            "--runtime",
-            runtime,
-            "--workers",
-            str(threads),
-            *(["--filter", names] if names else []),
-        ]
+        command += ["--seed", str(SEED), "--runtime", runtime, "--workers", str(threads)]
+        command += ["--filter", names] if names else []
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
     def same(expected: set[tuple[int, str]]) -> None:
