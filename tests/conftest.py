@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 
 # Times depend on what else the machine does, and tests assert none.
-hypothesis.settings.register_profile("compgen", deadline=None)
+hypothesis.settings.register_profile("compgen", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("compgen")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
