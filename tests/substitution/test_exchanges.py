@@ -7,7 +7,7 @@ import pytest
 
 from compgen.augmenters.drawing import BLOCK
 from compgen.augmenters.registry import make
-from compgen.substitution.augmenter import CANDIDATES, Substitute
+from compgen.substitution.augmenter import CANDIDATES, FOLDS, Substitute
 from compgen.substitution.trees import Trees
 from tests.substitution.toy import dataset
 
@@ -121,6 +121,19 @@ def test_classes_must_be_ahead_by_more_than_chance(monkeypatch, slot, best):
     monkeypatch.setattr(Substitute, "_covered", lambda *_: counts)
     lines = [f"{word} -> {word.upper()} {word}" for word in "abcdefgh"]
     assert make("substitute")._best_classes(dataset(*lines), 0) == best
+
+
+def test_classes_are_tried_on_templates_that_the_others_do_not_have(monkeypatch):
+    tried = []
+    monkeypatch.setattr(
+        Substitute, "_covered", lambda _, rest, wanted, seed: tried.append((rest.pairs(), wanted)) or {}
+    )
+    lines = [f"{verb} {word} -> {verb.upper()} {word}" for verb in "pqrstu" for word in "abc"]
+    make("substitute")._best_classes(dataset(*lines), 0)
+    assert len(tried) == FOLDS and sum(len(wanted) for _, wanted in tried) == len(lines)
+    for rest, wanted in tried:
+        assert len(rest) + len(wanted) == len(lines)
+        assert not {target[0] for _, target in rest} & {target[0] for _, target in wanted}
 
 
 QUERIES = """what is NT_1 of NT_2 ### SELECT NT_1 IN ( NT_2 ) ;
