@@ -97,9 +97,15 @@ def _require_short(rows: Ids, setting: str, limit: int) -> None:
 
 
 def _require_folder(out: Path) -> None:
-    """Raise UserError, before any work, unless `out` is new, empty or a model's folder, which is replaced."""
+    """Raise UserError, before any work, unless `out` is new, empty or a model's folder alone, which is replaced."""
     if out.suffix == ".pt":
         raise UserError(f"{out}: a pretrained model is written to a folder, whose name does not end in .pt")
     check_replaceable(out)
     if out.exists() and not (out / FILE).is_file() and not (out.is_dir() and not any(out.iterdir())):
         raise UserError(f"{out}: exists and is not a model that compgen trained: choose another name")
+    try:
+        listed = {FILE, *json.loads((out / FILE).read_text("utf-8"))["files"]}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # none, or one of before there were digests
+        return
+    if others := sorted(one.name for one in out.iterdir() if one.name not in listed):
+        raise UserError(f"{out}: holds {', '.join(others[:3])}, too: a model is replaced as a whole, move that")

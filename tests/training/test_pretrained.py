@@ -427,6 +427,10 @@ def test_a_folder_of_something_else_is_not_replaced(base, trained, tmp_path, mon
         with pytest.raises(UserError, match="the current folder"):
             train(base, tmp_path / "empty")
     folder = copied(trained[0], tmp_path / "again")
+    (folder / "notes.txt").write_text("")
+    with pytest.raises(UserError, match=r"again: holds notes\.txt, too: a model is replaced as a whole, move that"):
+        train(base, folder)
+    (folder / "notes.txt").unlink()
     train(base, folder, "optimisation.steps=1")
     assert json.loads((folder / FILE).read_text())["trained_on"]["updates"] == 1
 
