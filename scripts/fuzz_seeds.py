@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mutate import other_bundles
+from mutate_readers import language_models
 
 # As in cpp_runner/fuzz/readers.h.
 FILES = ["manifest.json", "vocabulary.json", "rules.txt", "targets.cfg", "scores.safetensors", "step.onnx"]
@@ -100,18 +101,10 @@ def of_runner() -> Seeds:
 
 def of_models(folder: Path) -> Seeds:
     """Models of each of KenLM's kinds, mixtures and sentences."""
-    from tests.lm.test_native import KINDS, models
+    from tests.lm.test_native import KINDS
 
-    class Made:
-        @staticmethod
-        def mktemp(name: str) -> Path:
-            (folder / name).mkdir()
-            return folder / name
-
-    made = models.__wrapped__ if hasattr(models, "__wrapped__") else models._get_wrapped_function()
-    found = made(Made)
-    for kind in KINDS:
-        yield "arpa" if kind == "arpa" else "binary", found[kind].read_bytes()
+    for kind, name in zip(KINDS, language_models(folder), strict=True):
+        yield "arpa" if kind == "arpa" else "binary", (folder / name).read_bytes()
     mixture = {"format": "compgen mixture of n-gram models 1", "models": [".", ".."], "weights": [[0.25, 0.75]]}
     yield "mixture", json.dumps(mixture).encode()
     yield "mixture", json.dumps(mixture | {"weights": [[0.5, 0.5]] * 9}).encode()
