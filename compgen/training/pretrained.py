@@ -12,7 +12,7 @@ import torch
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.files import check_replaceable
+from compgen.files import check_apart, check_replaceable
 from compgen.models.pretrained import FILE, Ids, Pretrained
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.spelling import Spelling
@@ -43,11 +43,13 @@ def train_pretrained(
     Return what it was trained on, and the result.
 
     Raises:
-        UserError: there is no such model or device, transformers is not installed, or `out` cannot be written.
+        UserError: there is no such model or device, transformers is not installed, or `out` cannot be written or is
+            `model`.
         DataError: no examples, one that is too long, a token that the model's tokenizer cannot write, or `p_aug`
             without augmented data.
     """
     _require_folder(out)
+    check_apart(out, model)
     device = find_device(device)
     check_examples(config, dataset, augmented, fresh)
     more = first_examples(dataset, augmented, fresh, seed)

@@ -130,6 +130,11 @@ def test_what_is_written_is_data_alone(trained):
     assert meta["config"]["optimisation"]["optimiser"] == "adafactor" and meta["trained_on"]["updates"] == 300
 
 
+def test_the_model_to_begin_with_is_not_replaced(trained):
+    with pytest.raises(UserError, match="it is read, too: choose another name"):
+        train(str(trained[0]), trained[0], "optimisation.steps=1")
+
+
 def test_its_identity_is_of_all_its_files(trained, tmp_path):
     shutil.copytree(trained[0], tmp_path / "copy")
     identity = compgen.Predictor.load(tmp_path / "copy").identity
