@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, table, writable_format, write_out
 from compgen.cli.options import option, with_options
-from compgen.data.content import name_of
+from compgen.data.content import name_of, typed
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 
@@ -75,7 +75,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     else:
         given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
         saved = None if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
-        words = shlex.join([saved or data, *given])
+        words = " ".join([saved or typed(data), *map(shlex.quote, given)])
         _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, saved)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
@@ -242,4 +242,4 @@ def _fix(found: "Table", out: Path, keep_targets: bool) -> None:
         lines = ", ".join(map(str, one.lines))
         say(f"left out {len(one.lines):,}: {one.what}: {found.place}{'s' * (len(one.lines) > 1)} {lines}")
     say(f"{out}: {mended.dataset.sizes()}; sides rewritten: {mended.rewritten:,}")
-    say(f"\nNext: cgen check {shlex.quote(str(out))}")
+    say(f"\nNext: cgen check {typed(out)}")

@@ -3,7 +3,6 @@
 import difflib
 import operator
 import re
-import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, unimorph
+from compgen.data.content import typed
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
@@ -225,7 +225,7 @@ def _read(
     spec: str, format: str | None, answers: bool, columns: Columns, content: bytes | None, blanks: bool
 ) -> Dataset:
     """Read a file, a folder or standard input, and name the command that shows more of what is wrong there."""
-    check = f"cgen check {shlex.quote(spec)}"
+    check = f"cgen check {typed(spec)}"
     try:
         dataset = read_dataset(spec, format, answers, columns, content, blanks)
     except DataError as error:

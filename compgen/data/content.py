@@ -4,6 +4,7 @@ import codecs
 import gzip
 import io
 import re
+import shlex
 import sys
 import zlib
 from collections.abc import Iterator
@@ -104,6 +105,12 @@ def _standard_input(stack: ExitStack) -> "io.BufferedReader[Any]":
 def name_of(path: str | Path) -> str:
     """Return the name of a path in messages."""
     return "standard input" if str(path) == "-" else str(path)
+
+
+def typed(path: str | Path) -> str:
+    """Return a path as it is typed in a command: quoted, and not as if it were an option if it begins with a hyphen."""
+    name = str(path)
+    return shlex.quote(f"./{name}" if name.startswith("-") and name != "-" else name)
 
 
 def looks_like_json(content: bytes | bytearray) -> bool:

@@ -9,9 +9,10 @@ import warnings
 import pytest
 
 from compgen.cli.main import app
+from compgen.data.catalog import load
 from compgen.data.examples import Dataset
 from compgen.data.formats import read_dataset
-from compgen.errors import Remark, UserError
+from compgen.errors import DataError, Remark, UserError
 from tests.cli.shell import compgen, refused, runner, said
 
 WRONG = 'id\tsplit\na "b"\tf ( x )\n"c d"\tf ( y )\ne\t\na "b"\tf ( x )\n'
@@ -293,6 +294,16 @@ def test_a_named_pipe_of_words_is_checked(folder):
     call = f"{shlex.quote(sys.executable)} -m compgen check <(printf 'gehen\\tging\\tV;PST\\n')"
     done = subprocess.run(["bash", "-c", call], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and ": unimorph; lemma TAB form TAB tags; train 1\n" in done.stdout, done
+
+
+def test_a_name_that_begins_with_a_hyphen_is_no_option_of_the_next_command(folder):
+    for name in ("good.tsv", "wrong.tsv"):
+        (folder / name).rename(folder / f"-{name}")
+    assert run("--", "-good.tsv").stdout.endswith("Next: cgen augment geca ./-good.tsv -o more.jsonl\n")
+    result = run("--fix", "-m.tsv", "--", "-wrong.tsv")
+    assert result.stderr.endswith("Next: cgen check ./-m.tsv\n")
+    with pytest.raises(DataError, match=r"`cgen check \./-wrong\.tsv` shows all"):
+        load("-wrong.tsv")
 
 
 def test_the_next_command_names_the_columns_that_were_given(folder, monkeypatch):
