@@ -299,10 +299,17 @@ def _print_scores(rows: "list[tuple[str, Scores]]", compared: "Compared", asked:
     cells = []
     for model, scores in rows:
         shares = [scores.exact_match, scores.f1] + ([] if scores.executes is None else [scores.executes])
-        cells.append([model, f"{scores.examples:,}", *(f"{share:.4f}" for share in shares)])
+        cells.append([model, f"{scores.examples:,}", *map(_written, shares)])
     show(table(headings, cells), signature(asked, rows[0][1].signature))
     if compared:
         show(_comparisons(compared))
+
+
+def _written(share: float) -> str:
+    """A share to four digits. 1.0000 means all, and 0.0000 none."""
+    if 0.99995 <= share < 1:
+        return ">0.9999"
+    return "<0.0001" if 0 < share < 0.00005 else f"{share:.4f}"
 
 
 def _comparisons(compared: "Compared") -> Any:

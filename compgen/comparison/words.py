@@ -4,8 +4,10 @@ from compgen.comparison.result import Difference, Result, Tested
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1, as in `71.4 %`."""
-    return f"{100 * share:.1f} %"
+    """A share from 0 to 1, as in `71.4 %`; only all is `100.0 %`, and only nothing `0.0 %`."""
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
 def points(difference: float) -> str:
@@ -20,7 +22,7 @@ def between(difference: Difference) -> str:
 
 def span(tested: Tested) -> str:
     """The ends of an accuracy's interval, as in `68.2 to 76.9 %`."""
-    return f"{100 * tested.low:.1f} to {percent(tested.high)}"
+    return f"{100 * tested.low:.1f} to {100 * tested.high:.1f} %"
 
 
 def chance(p: float) -> str:

@@ -3,11 +3,12 @@
 import pytest
 
 from compgen.cli.common import show
-from compgen.cli.evaluate import Options, _compared, _comparisons, _limited, evaluate
+from compgen.cli.evaluate import Options, _compared, _comparisons, _limited, _print_scores, evaluate
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.data.named import USUALLY
+from compgen.evaluation.metrics import Scores
 from compgen.training.config import Seq2SeqConfig
 from compgen.training.predictors import train_predictor
 from tests.training.tiny import SHORT, TINY
@@ -22,6 +23,16 @@ def test_a_limit_draws_examples_from_everywhere_and_the_same_each_time():
     assert min(rows) < 20 and max(rows) > 80
     assert rows == [int(source[0]) for source, _ in _limited(NUMBERS, 20)]
     assert len(_limited(NUMBERS, 100)) == len(_limited(NUMBERS, 101)) == len(_limited(NUMBERS, None)) == 100
+
+
+@pytest.mark.parametrize(
+    ("right", "written"),
+    [(0, "0.0000"), (1, "<0.0001"), (2, "0.0001"), (20_998, "0.9999"), (20_999, ">0.9999"), (21_000, "1.0000")],
+)
+def test_only_all_and_none_are_written_as_such(capsys, right, written):
+    share = right / 21_000
+    _print_scores([("p.pt", Scores(21_000, share, share, share, share))], [], {}, json=False)
+    assert capsys.readouterr().out.splitlines()[1].split() == ["p.pt", "21,000", written, written]
 
 
 def test_systems_are_compared_by_exact_match_and_f1_and_a_gain_is_positive(capsys):

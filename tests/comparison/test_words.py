@@ -18,6 +18,8 @@ def test_a_time_has_its_two_largest_units(seconds, words):
 def test_numbers_have_their_signs_and_units():
     bare, better = made_up.tested("bare"), made_up.tested("recombine x1")
     assert percent(0.7144) == "71.4 %" and points(0.052) == "+5.2" and points(-0.01) == "−1.0"
+    assert [percent(share) for share in (0, 0.0001, 0.0006)] == ["0.0 %", "< 0.1 %", "0.1 %"]
+    assert [percent(share) for share in (0.9994, 2999 / 3000, 1)] == ["99.9 %", "> 99.9 %", "100.0 %"]
     assert chance(0.0123) == "0.012" and chance(0.0004) == "< 0.001"
     assert between(better.over_bare) == "−7.6 to −0.8" and span(bare) == "55.1 to 63.8 %"
 
