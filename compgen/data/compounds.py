@@ -121,8 +121,8 @@ def remark_on_few(compounds: Iterable[Bag]) -> None:
     if (count := len(set[Hashable]().union(*compounds))) < 2:
         found = "one compound" if count else "no compounds"
         warnings.warn(
-            f"found {found} in all examples, so divergences mean nothing: choose others with --compounds (tree, source "
-            "or target)",
+            f"found {found} in all examples, so divergences mean nothing: choose others (--compounds of `cgen data "
+            "split tmcd` and `cgen data divergence`: tree, source or target)",
             Remark,
             stacklevel=2,
         )

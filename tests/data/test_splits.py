@@ -197,7 +197,7 @@ def test_the_seed_and_the_size_of_the_test_part_are_passed_on():
 def test_one_compound_is_remarked():
     data = Dataset.from_pairs([([str(number)], [*"f(a)"]) for number in range(8)])
     for make in (tmcd, mcd):
-        with pytest.warns(Remark, match="found one compound in all examples, .* choose others with --compounds"):
+        with pytest.warns(Remark, match="found one compound in all examples.*--compounds of `cgen data split tmcd`"):
             make(data, 4)
 
 
