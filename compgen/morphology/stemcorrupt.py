@@ -151,7 +151,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
             if idle >= PATIENCE:
                 self.why = (
                     f"found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws from "
-                    f"{self._these()}; ask for fewer, or for a higher theta than {theta:g}"
+                    f"{self._these()}; ask for fewer: {self._rest()}"
                 )
                 if not len(new):
                     raise ExhaustedError(f"StemCorrupt: {self.why}")
@@ -162,7 +162,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
             if drawn > RARE * found and blocks * BLOCK > MANY:
                 raise ExhaustedError(
                     f"StemCorrupt: found {len(new):,} new examples in {drawn:,} draws from {self._these()}: too rare "
-                    f"for {count:,}; ask for fewer, or for a higher theta than {theta:g}"
+                    f"for {count:,}; ask for fewer: {self._rest()}"
                 )
             blocks = min(blocks, max(PATIENCE, len(parts)))
             before = len(new)
@@ -170,6 +170,11 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
             new = _first_of_each(np.concatenate([part.keys for part in parts]), tables.known)
             idle = 0 if len(new) > before else idle + blocks
         return tables.frame(parts, new[:count])
+
+    def _rest(self) -> str:
+        """Return what is known of those that were not found: they may not exist, or be rare at a low theta."""
+        theta = self.options.theta
+        return "there may be no others" + (f", or a higher theta than {theta:g} finds them" if theta < 1 else "")
 
     def _these(self) -> str:
         lengths = self._tables.length
