@@ -47,7 +47,7 @@ def _start(ray: Any, workers: int | None) -> None:
             ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = f"Ray at RAY_ADDRESS={address}" if address else "a Ray on this machine"
-        raise UserError(f"{where} cannot be used: {first_line(error)}") from error
+        raise UserError(f"{where} cannot be used: {_first_line(error)}") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, on_sigterm)  # Ray's own handler ends the process at once
 
@@ -63,6 +63,19 @@ def _check_reachable(address: str) -> None:
         raise UserError(f"Ray at RAY_ADDRESS={address} cannot be reached: {error}") from error
 
 
-def first_line(error: Exception) -> str:
+@contextmanager
+def results(ray: Any, lost: str) -> Iterator[None]:
+    """Turn the errors of tasks into a `UserError`: that of a task, or that all its workers were `lost`."""
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, UserError):
+            raise UserError(f"on a worker of the Ray cluster: {error.cause}") from None
+        raise
+    except ray.exceptions.RayError as error:
+        raise UserError(f"{lost}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
     """Return the beginning of an error's text on one line; Ray's errors can be pages long."""
     return " ".join(str(error).split())[:200]

@@ -14,7 +14,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from compgen.cluster import first_line
+from compgen.cluster import results
 from compgen.comparison.options import Engine
 from compgen.comparison.steps import Step, perform, result_of
 from compgen.errors import Interrupted, UserError
@@ -175,13 +175,9 @@ class _Ray:
 
     def _require_done(self, task: Any, step: Step) -> None:
         """Raise the error of a task, or UserError if what it has written is not here."""
-        try:
+        lost = f"{step.name} was lost with its worker, retries included; the same command resumes the comparison"
+        with results(self.ray, lost):
             self.ray.get(task)
-        except self.ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, UserError) else error from None
-        except self.ray.exceptions.RayError as error:
-            message = f"{step.name} was lost with its worker, retries included: {first_line(error)}"
-            raise UserError(f"{message}; the same command resumes the comparison") from error
         if not result_of(self.folder, step.name).exists():
             raise UserError(
                 f"{self.folder}: another machine wrote there, and it is not seen here: expected a shared folder"

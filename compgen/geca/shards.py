@@ -26,7 +26,7 @@ from typing import Any
 import polars as pl
 
 from compgen import __version__
-from compgen.cluster import cluster, first_line
+from compgen.cluster import cluster, results
 from compgen.data.examples import Dataset
 from compgen.errors import Remark, UserError
 from compgen.files import atomic_path, beside, create, is_beside, remove, writing
@@ -231,14 +231,8 @@ def run_on_ray(job: Job, workers: int | None = None) -> pl.DataFrame:
         task = ray.remote(_do).options(num_cpus=1, max_retries=RETRIES)
         shared = ray.put(job)
         for step in STEPS:
-            try:
+            with results(ray, "a step of GECA was lost with its worker"):
                 ray.get([task.remote(shared, number, step) for number in range(job.shards)])
-            except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, UserError):
-                    raise UserError(f"on a worker of the Ray cluster: {error.cause}") from None
-                raise
-            except ray.exceptions.RayError as error:
-                raise UserError(f"a step of GECA was lost with its worker: {first_line(error)}") from error
     return job.merge()
 
 

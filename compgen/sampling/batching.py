@@ -26,6 +26,7 @@ from compgen.runtime.predict import first_state, keep, step_inputs
 Tokens = tuple[int, ...]
 
 FIRST, BLOCK = 16, 256  # rows that a batch starts with; most addresses that are worked out together
+ROWS = 256  # that a worker decodes together
 TOGETHER = 128  # prototypes encoded together
 
 
@@ -247,7 +248,7 @@ def draws(
     stop: int,
     max_length: int,
     temperature: tuple[float, float],
-    slots: int = 256,
+    slots: int = ROWS,
     workers: int = 1,
     unwanted: Container[Tokens] = (),
     enough: int | None = None,

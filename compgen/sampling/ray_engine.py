@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from compgen.cluster import cluster, first_line
-from compgen.errors import BundleError, UserError
+from compgen.cluster import cluster, results
+from compgen.errors import BundleError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.onnx_backend import OnnxBackend
 from compgen.sampling.batching import Addresses, Memories, run_slots
@@ -90,13 +90,6 @@ def _opened(work: Work) -> tuple[Memories, int, Filter]:
 
 
 def _result(ray: Any, first: int, reference: Any) -> list[Kept | str]:
-    try:
+    with results(ray, f"the range from address {first:,} was lost with its worker, {RETRIES} retries included"):
         found: list[Kept | str] = ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, UserError):
-            raise UserError(f"on a worker of the Ray cluster: {error.cause}") from None
-        raise
-    except ray.exceptions.RayError as error:
-        message = f"the range from address {first:,} was lost with its worker, {RETRIES} retries included"
-        raise UserError(f"{message}: {first_line(error)}") from error
     return found

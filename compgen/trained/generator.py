@@ -10,7 +10,7 @@ from compgen.errors import ExhaustedError, UserError
 from compgen.processors import cores
 from compgen.runtime.backend import warm
 from compgen.runtime.pool import NEAREST
-from compgen.sampling.batching import Draw, Tokens
+from compgen.sampling.batching import ROWS, Draw, Tokens
 from compgen.sampling.choice import Choice, Votes
 from compgen.sampling.output import Sample
 from compgen.sampling.resampling import RARITY, Counts, Filter, FilterConfig, Kept, Training, filter_names
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draw
     from compgen.data.examples import Dataset
 
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
-ROWS = 256  # decoded together by a worker of a Ray cluster
 Pairs = Iterable[tuple[Sequence[str], Sequence[str]]]
 
 

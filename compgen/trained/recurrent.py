@@ -18,7 +18,7 @@ from compgen.runtime.golden import Golden, GoldenStream
 from compgen.runtime.manifest import SCRIPT
 from compgen.runtime.pool import PrototypePool
 from compgen.runtime.predict import Recurrent, as_sources
-from compgen.sampling.batching import Draw, draws
+from compgen.sampling.batching import ROWS, Draw, draws
 from compgen.sampling.whole_loop import ROWS as ROWS_ON_GPU
 from compgen.sampling.whole_loop import loop_draws
 from compgen.trained.architectures import (
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from compgen.models.config import NetworkConfig
     from compgen.models.network import Network
     from compgen.trained.checkpoint import Checkpoint
-
-ROWS = 256  # decoded together by a worker
 
 
 @dataclass

@@ -117,6 +117,6 @@ class Losing(Cluster):
 def test_a_step_that_a_cluster_loses_is_told(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("compgen.cluster.cluster", lambda asked: nullcontext((Losing(), asked)))
     (tmp_path / "steps").mkdir()
-    said = "test-bare-0 was lost with its worker, .*: The worker died unexpectedly while .*; the same command resumes"
+    said = "test-bare-0 was lost with its worker, .*; the same command resumes .*: The worker died unexpectedly while"
     with pytest.raises(UserError, match=said), workers(tmp_path, "ray", 1) as pool:
         pool.run([Step("test-bare-0", "test", {})], lambda _: [])
