@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # polars alone takes a tenth of a second, which who only draw
     from compgen.data.examples import Dataset
 
 PATIENCE = 20_000  # draws without one kept sample, after which a filter counts as impossible
+WATCHED = 32  # draws between two looks at progress and at Ctrl-C: a second or so where drawing is slow
 Pairs = Iterable[tuple[Sequence[str], Sequence[str]]]
 
 
@@ -209,7 +210,7 @@ class Generator:
         Args:
             count: stop after so many kept samples.
             counts: filled in while the stream runs.
-            watch: called with the counts every 256 draws, to show progress.
+            watch: called with the counts every 32 draws, to show progress.
             earlier: source and target of the samples in `counts`, for the filter unique.
             options: see `SamplingOptions`. Unfinished and malformed draws are never kept.
 
@@ -350,7 +351,7 @@ def _patient(
 ) -> Iterator[Kept | str]:
     """Pass on what is judged; show progress, and give up where a count is asked for and no draw passes."""
     for verdict in judged:
-        if watch is not None and counts.drawn % 256 == 0:
+        if watch is not None and counts.drawn % WATCHED == 0:
             watch(counts)
         if asked.draws is None and counts.drawn - counts.last >= PATIENCE:
             passes = ", ".join(asked.filters) or "as well-formed"

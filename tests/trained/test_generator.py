@@ -69,6 +69,12 @@ def test_a_vote_counts_draws_without_the_rare_token_that_winners_must_hold():
     assert 0 < rare.height < slips["source"].n_unique()  # of which some are outvoted
 
 
+def test_progress_and_ctrl_c_are_looked_at_every_few_draws():
+    seen = []
+    kept = Generator.load(exported()).kept(draws=100, watch=lambda counts: seen.append(counts.drawn))
+    assert len(list(kept)) and seen == [0, 32, 64, 96]
+
+
 def test_no_samples_have_the_columns():
     assert dict(Generator.load(exported()).sample(0).frame.schema) == COLUMNS
 
