@@ -32,7 +32,7 @@ def trouble(network: Trainable, sequences: Tensor, memories: Tensor, first: floa
             f"optimisation.learning_rate than {rate:g}"
         )
     if memories.numel() and len(memories) >= LEAST_ROWS:
-        own, others = (_loss(network, sequences, some) for some in (memories, memories.roll(1, dims=0)))
+        own, others = (losses(network, sequences, some) for some in (memories, memories.roll(1, dims=0)))
         gained = others - own  # (B)
         if float(gained.mean()) <= BEYOND * float(gained.std()) / len(gained) ** 0.5:
             return (
@@ -43,8 +43,8 @@ def trouble(network: Trainable, sequences: Tensor, memories: Tensor, first: floa
 
 
 @torch.no_grad()
-def _loss(network: Trainable, sequences: Tensor, memories: Tensor) -> Tensor:
-    """The loss (B) of rows without dropout."""
+def losses(network: Trainable, sequences: Tensor, memories: Tensor) -> Tensor:
+    """The loss (B) of rows without dropout; see `trouble`."""
     with undrawn(sequences.device):
         found = network.eval().loss(sequences, memories).sum(dim=1).double()
     network.train()

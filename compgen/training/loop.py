@@ -34,7 +34,7 @@ from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
 from compgen.training.config import Configuration, OptimisationConfig
-from compgen.training.learning import AFTER, LEAST_UPDATES, trouble
+from compgen.training.learning import AFTER, LEAST_UPDATES, losses, trouble
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
@@ -235,6 +235,8 @@ class _Run:
                 if self.step % LOG_EVERY == 0 or self.step == self.total:
                     self.report(progress)
                     self.look(rows)
+                if self.step == self.total:
+                    self.check_last(rows)
                 if self.step % self.per_epoch == 0 or self.step == self.total:
                     self.end_epoch()
                 if interrupted or time.monotonic() - self.saved > SAVE_EVERY:
@@ -271,17 +273,21 @@ class _Run:
             UserError: it is not finite.
         """
         self.mean = float(torch.stack(self.losses).sum()) / max(1, self.tokens)
-        if not math.isfinite(self.mean):
-            raise UserError(
-                f"training diverged: the loss is {self.mean} by update {self.step:,}; try a lower "
-                f"optimisation.learning_rate than {self.config.learning_rate:g}"
-            )
+        self.require_finite(self.mean)
         if math.isnan(self.first):
             self.first = self.mean
         speed = (self.tokens - self.earlier) / (time.monotonic() - self.mark)
         self.write_log(loss=self.mean, tokens_per_second=speed, seconds=self.seconds())
         progress.update(self.step, f"loss {self.mean:.4f}, {speed:,.0f} tokens/s")
         self.losses, self.tokens, self.earlier, self.mark = [], 0, 0, time.monotonic()
+
+    def require_finite(self, loss: float) -> None:
+        """Raise UserError for a loss that is not finite."""
+        if not math.isfinite(loss):
+            raise UserError(
+                f"training diverged: the loss is {loss} by update {self.step:,}; try a lower "
+                f"optimisation.learning_rate than {self.config.learning_rate:g}"
+            )
 
     def look(self, rows: Rows) -> None:
         """After a minute and a twentieth of the updates, or at the end if that is sooner, say if nothing is learned."""
@@ -292,6 +298,11 @@ class _Run:
         self.trouble = trouble(self.network, sequences, memories, self.first, self.mean, self.config.learning_rate)
         if self.trouble:
             note(f"warning: after {self.step:,} updates {self.trouble}", self.quiet)
+
+    def check_last(self, rows: Rows) -> None:
+        """Raise UserError if the last update diverged: the losses so far are those before it."""
+        sequences, memories = (tensor.to(self.device) for tensor in self.examples.collate(rows))
+        self.require_finite(float(losses(self.network, sequences, memories).mean()))
 
     def seconds(self) -> float:
         """What training has taken so far, the parts before interruptions included."""

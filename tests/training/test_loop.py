@@ -70,6 +70,13 @@ def test_resuming_another_training_is_refused(tmp_path, monkeypatch, data, chang
         train_generator(dataset, generator_config(change), tmp_path / "a.pt", resume=True, quiet=True)
 
 
+def test_a_last_update_that_diverges_is_told(tmp_path):
+    config = generator_config("optimisation.steps=1", "optimisation.learning_rate=1e30")
+    with pytest.raises(UserError, match=r"diverged: the loss is (nan|inf) by update 1; try a lower .* than 1e\+30"):
+        train_generator(toy(), config, tmp_path / "a.pt", quiet=True)
+    assert not (tmp_path / "a.pt").exists()
+
+
 def test_an_interrupted_training_is_not_overwritten_without_a_word(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
