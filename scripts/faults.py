@@ -342,7 +342,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=0, metavar="N", help="so many calls of a kind, evenly spread")
     parser.add_argument("--inputs", type=Path, help="the folder of what the commands read; made if it is not there")
     parser.add_argument("--out", type=Path, help="append the figures of each command as a line of JSON")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for flag, known in (("modes", ("error", "kill")), ("kinds", (*KINDS, "all"))):
+        if unknown := set((getattr(options, flag) or known[0]).split(",")) - set(known):
+            parser.error(f"--{flag} {', '.join(sorted(unknown))}: expected {', '.join(known)}")
+    return options
 
 
 def main() -> int:

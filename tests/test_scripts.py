@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,40 @@ def test_a_generator_whose_samples_are_all_filtered_out_gives_an_empty_file(said
     else:
         with pytest.raises(SystemExit):
             found["sample"](cell, tmp_path, tmp_path)
+
+
+def test_variants_without_samples_train_their_baseline_once(tmp_path, monkeypatch):
+    found, trained = _experiment("scan", monkeypatch), []
+
+    def train(*words):
+        trained.append(words)
+        time.sleep(0.2)
+
+    (tmp_path / "none.jsonl").touch()
+    for name, fake in {
+        "sample": lambda *_: tmp_path / "none.jsonl",
+        "train": train,
+        "call": lambda *_: '{"exact_match": 0.0, "f1": 0.5}',
+    }.items():
+        monkeypatch.setitem(found["sample"].__globals__, name, fake)
+    cells = [found["Cell"]("jump", variant, 0) for variant in ("recomb0", "recomb1")]
+    with ThreadPoolExecutor(2) as pool:
+        rows = list(pool.map(lambda cell: cell.run(tmp_path, []), cells))
+    assert rows[0] == rows[1] and len(trained) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "says"),
+    [
+        ("faults.py", ["--kinds", "write,unknown"], "--kinds unknown: expected open, read, write"),
+        ("faults.py", ["--modes", "kil"], "--modes kil: expected error, kill"),
+        ("bench/lm.py", ["model.bin"], "TEXT is missing: give MODEL and TEXT, or neither"),
+    ],
+)
+def test_wrong_options_of_scripts_are_refused(script, words, says):
+    command = [sys.executable, SCRIPTS / script, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2 and says in done.stderr
 
 
 def test_results_of_other_settings_are_not_taken_for_those_of_these(tmp_path, monkeypatch):

@@ -38,9 +38,11 @@ def main() -> None:
     parser.add_argument("text", type=Path, nargs="?")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
+    if options.model is not None and options.text is None:
+        parser.error("TEXT is missing: give MODEL and TEXT, or neither")
     with tempfile.TemporaryDirectory() as name:
         model, text = options.model, options.text
-        if model is None or text is None:
+        if model is None:
             model, text = made(Path(name))
         tokens = sum(int(block.lengths.sum()) for block in score([], text))
         table(measured(runs(model, text), options.repeats), tokens, "of query's")

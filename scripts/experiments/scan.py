@@ -18,6 +18,7 @@ Choices are made on `look` and `opposite_right`, so that nothing is selected on 
 
 import argparse
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ GENERATORS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # A variant is a generator whose samples a predictor learns from, or one of these.
 BASELINE = "baseline"  # nothing is added
+TRAINING_BASELINE = threading.Lock()  # held where a variant without samples trains its baseline
 DIRECT = "direct"  # recomb2 answers by itself (appendix E)
 PLAIN = "plain"  # recomb2, samples that are new, with rare tokens or without (no resampling)
 VARIANTS = (BASELINE, *GENERATORS, DIRECT, PLAIN)
@@ -112,7 +114,8 @@ class Cell:
             samples = None if self.variant == BASELINE else sample(self, out, folder)
             augmented: tuple[str, ...] = ()
             if samples is not None and not samples.stat().st_size:  # nothing to give: the predictor is the baseline
-                row |= Cell(self.split, BASELINE, self.seed).run(out, extra) | {"samples": 0}
+                with TRAINING_BASELINE:
+                    row |= Cell(self.split, BASELINE, self.seed).run(out, extra) | {"samples": 0}
                 return keep(row, result)
             if samples is not None:
                 row |= sample_quality(samples)
