@@ -125,6 +125,7 @@ def jobs(runner: Path | None) -> list[Job]:
     shell = "printf one > {out}/file; printf two >> {out}/file"
     found.append(Job("a careless program", ("-c", shell), program=Path("/bin/sh"), careless=True))
     lm = ("--order", "3", "--discount-fallback")
+    small = (*TEXTS, "--test", "{in}/test.txt", "--order", "2", "--discount-fallback", "--seeds", "0")
     kenlm: dict[str, Any] = {"kenlm": True, "settings": (("compgen.lm.estimation:ASLEEP", 3.0),)}
     found += [
         Job("lm train", ("lm", "train", "{in}/text.txt", *lm, "--memory", "100M", "-o", "{out}/model.bin"), **kenlm),
@@ -133,27 +134,7 @@ def jobs(runner: Path | None) -> list[Job]:
             ("lm", "interpolate", "{in}/one.bin", "{in}/other.bin", *TEXTS, "-o", "{out}/mix.json"),
             **kenlm,
         ),
-        Job(
-            "lm augment",
-            (
-                "lm",
-                "augment",
-                "{in}/text.txt",
-                *TEXTS,
-                "--test",
-                "{in}/test.txt",
-                "--order",
-                "2",
-                "--discount-fallback",
-                "--seeds",
-                "0",
-                "-o",
-                "{out}",
-            ),
-            grows=True,
-            slow=True,
-            **kenlm,
-        ),
+        Job("lm augment", ("lm", "augment", "{in}/text.txt", *small, "-o", "{out}"), grows=True, slow=True, **kenlm),
     ]
     return [*found, *_comparisons()]
 
