@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -183,8 +183,7 @@ def _changes(node: ast.AST, text: str) -> Iterator[str]:
                 yield source(node).replace(text_of, changed.format(text_of), 1)
 
 
-def _other_calls(node: ast.Call, source: object) -> Iterator[str]:
-    assert callable(source)
+def _other_calls(node: ast.Call, source: Callable[[ast.AST], str]) -> Iterator[str]:
     whole = source(node)
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
     if name in SWAPPED:
