@@ -96,12 +96,11 @@ def held(saved: Checkpoint | GrammarFile) -> list[object]:
         tables = [(a.dtype, a.shape, a.tobytes()) for a in (scores.slots, scores.rules, saved.tokens)]
         texts = (trained.grammar.text(), trained.target_rules, trained.settings)
         return [*tables, *texts, saved.vocabulary, saved.trained_on]
-    checkpoint = saved
-    pool = {} if checkpoint.pool is None else vars(checkpoint.pool)
-    weights = {name: tensor.numpy() for name, tensor in checkpoint.network.state_dict().items()}
+    pool = {} if saved.pool is None else vars(saved.pool)
+    weights = {name: tensor.numpy() for name, tensor in saved.network.state_dict().items()}
     arrays = [(name, a.dtype, a.shape, a.tobytes()) for part in (weights, pool) for name, a in part.items()]
     plain = ("kind", "vocabulary", "config", "max_length", "sampling", "trained_on")
-    return [*arrays, *(getattr(checkpoint, name) for name in plain)]
+    return [*arrays, *(getattr(saved, name) for name in plain)]
 
 
 def outcome(path: Path, original: Checkpoint | GrammarFile) -> str:
