@@ -31,7 +31,7 @@ from typing import Any
 
 import polars as pl
 import torch
-from cells import call, train
+from cells import call, settings, train
 from csl import GEOQUERY, parts
 
 from compgen.data.catalog import load
@@ -72,13 +72,9 @@ class Kind:
     pools: dict[str, int] = field(default_factory=dict)
 
 
-def _set(**values: object) -> tuple[str, ...]:
-    return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
-
-
-HALF = _set(p_aug=0.5)  # of what is trained on is synthetic
+HALF = settings(p_aug=0.5)  # of what is trained on is synthetic
 _COMPANIONS = ("--config", "grammar_scan_companions")
-_GEO = _set(
+_GEO = settings(
     optimisation__steps=6000,
     held_out=0.0,
     network__copying="true",
@@ -91,7 +87,7 @@ _WIDE = ("--classes", "slot", "--rounds", "3", "--bigrams", "1", "-n", "100000")
 _SPANS = ("--classes", "types", "--span", "3", "--rounds", "2")
 _SCAN = Kind(
     30_000,
-    _set(
+    settings(
         optimisation__steps=6000,
         held_out=0.0,
         network__embedding_dropout=0.0,
@@ -117,7 +113,7 @@ KINDS = {
     # The published splits, which have no names to copy; a predictor as `csl_predictors.py` has it.
     "geoquery": Kind(
         30_000,
-        _set(
+        settings(
             optimisation__steps=3000,
             held_out=0.0,
             network__embedding_dropout=0.5,
@@ -134,7 +130,7 @@ KINDS = {
     "phrases": replace(_SCAN, options={"substitute": ("--config", "grammar_scan", *_SPANS)}),
     "cogs": Kind(
         100_000,
-        _set(optimisation__steps=10_000, held_out=0.0, network__copying="true", network__token_dropout=0.02),
+        settings(optimisation__steps=10_000, held_out=0.0, network__copying="true", network__token_dropout=0.02),
         {
             "csl": ("--config", "csl_cogs", "--set", "drawing.temperature=2", "--set", "drawing.bias=0"),
             # By types and by predicates more than half of the targets have `) (`, which no training example has; rounds

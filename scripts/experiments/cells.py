@@ -25,6 +25,11 @@ def train(folder: Path, out: Path, *words: str) -> None:
         call(folder, "train", *words, "-o", str(out), *resume)
 
 
+def settings(**values: object) -> tuple[str, ...]:
+    """The options that change settings; `a__b` is the key a.b."""
+    return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
+
+
 def require_same(path: Path, words: list[str]) -> None:
     """Keep the options that all results beside a file depend on in it; stop if it has others."""
     text = f"{' '.join(words)}\n"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from cells import call, train
+from cells import call, settings, train
 from csl import SCAN, SPLITS, parts
 
 from compgen.data.catalog import load
@@ -36,29 +36,25 @@ class Kind:
     p_aug: str
 
 
-def _set(**values: object) -> tuple[str, ...]:
-    return tuple(word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}"))
-
-
 # Samples of SCAN are distinct, as what is rare has to be learned as well. They are enough to do without dropout. Those
 # of COGS are from a flat distribution, as some of its words are in one training sentence only.
 KINDS = {
     "scan": Kind(
         ("--config", "csl_scan_companions"),
         ("--draws", "1000000", "--filter", "unique"),
-        _set(optimisation__steps=16000, network__embedding_dropout=0.0, network__output_dropout=0.0),
+        settings(optimisation__steps=16000, network__embedding_dropout=0.0, network__output_dropout=0.0),
         "0.8",
     ),
     "geoquery": Kind(
         ("--config", "csl_geoquery"),
         ("--draws", "100000"),
-        _set(optimisation__steps=3000, network__embedding_dropout=0.5, network__output_dropout=0.5),
+        settings(optimisation__steps=3000, network__embedding_dropout=0.5, network__output_dropout=0.5),
         "0.5",
     ),
     "cogs": Kind(
         ("--config", "csl_cogs"),
         ("--draws", "500000", "--temperature", "2", "--filter", "unique"),
-        _set(
+        settings(
             optimisation__steps=10000,
             network__copying="true",
             network__token_dropout=0.02,
