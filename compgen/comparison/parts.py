@@ -91,15 +91,11 @@ def _made(dataset: Dataset, test: int | None, by: By) -> Divided:
     count = len(dataset)
     size = max(LEAST_TEST, round(_USUAL_TEST * count)) if test is None else test
     if not 0 < size < count:
-        raise DataError(f"found {count:,} examples, expected more than the {size:,} to test on: {_few(test)}")
+        advice = "give more examples" if test is None else "give more examples, or a smaller --test"
+        raise DataError(f"found {count:,} examples, expected more than the {size:,} to test on: {advice}")
     found = _DIVISIONS[by](dataset, count - size, SEED)
     tested = found.split(TEST)
     return Divided(found.split(TRAIN), tested, f"{len(tested):,} examples taken out of the data by {by}")
-
-
-def _few(test: int | None) -> str:
-    """Return what to do about too few examples."""
-    return "give more examples" if test is None else "give more examples, or a smaller --test"
 
 
 _DIVISIONS: dict[By, Callable[[Dataset, int, int], Dataset]] = {
