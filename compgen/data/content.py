@@ -17,7 +17,7 @@ from compgen.errors import DataError
 LONGEST_LINE = 2**20  # bytes; also the size of the pieces that are read
 PIECE = 2**16  # bytes that are read at a time where lines are wanted as soon as they come
 PARQUET_MAGIC = b"PAR1"
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]")
 
 
@@ -76,8 +76,8 @@ def _opened(path: str | Path) -> Iterator["io.BufferedReader[Any] | gzip.GzipFil
     with ExitStack() as stack:
         try:
             stream = _standard_input(stack) if str(path) == "-" else stack.enter_context(Path(path).open("rb"))
-            start = stream.peek(len(_GZIP_MAGIC))
-            packed = start.startswith(_GZIP_MAGIC) or (start and name.endswith(".gz"))
+            start = stream.peek(len(GZIP_MAGIC))
+            packed = start.startswith(GZIP_MAGIC) or (start and name.endswith(".gz"))
             unpacked = stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
             if unpacked.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 raise DataError(f"{name}: this looks like UTF-16, expected UTF-8: save it so")

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.content import check_line_ends, lines_as_they_come, name_of
+from compgen.data.content import GZIP_MAGIC, check_line_ends, lines_as_they_come, name_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
 from compgen.errors import DataError, Remark, UserError, how_it_ended
@@ -28,7 +28,6 @@ from compgen.interrupts import broken_pipes_raise
 from compgen.lm.install import program
 from compgen.lm.neural import NeuralModel
 
-GZIP_MAGIC = b"\x1f\x8b"
 DATA = (".jsonl", ".json", ".csv", ".tsv", ".parquet")  # suffixes of texts that are read as data, not as lines
 BEGINNING = 1 << 16  # bytes of a text by which its line ends are judged
 _WORD = re.compile(SENTENCE_TOKEN)
