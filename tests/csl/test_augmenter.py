@@ -96,10 +96,10 @@ def test_learning_begins_from_seed_0_unless_one_says_otherwise():
 def test_seed_rules_are_what_sides_share_or_else_words_that_go_together():
     words = [("two red", "2 RED"), ("red", "RED"), ("two", "2"), ("blue", "BLUE"), ("two blue", "2 BLUE")]
     apart = Dataset.from_pairs([(source.split(), target.split()) for source, target in words])
-    names = Dataset.from_pairs([(source, [*target, source[-1]]) for source, target in apart.pairs()])
-    for dataset, named in ((apart, "companions"), (names, "matches")):
-        found = seed_rules("auto", dataset)
-        assert found.text() == seed_rules(named, dataset).text() != ""
+    shared = Dataset.from_pairs([(["in", place], ["loc", "(", place, ")"]) for place in ("ohio", "utah")])
+    for dataset, named, other in ((apart, "companions", "names"), (shared, "names", "matches")):
+        found = seed_rules("auto", dataset).text()
+        assert found == seed_rules(named, dataset).text() != seed_rules(other, dataset).text()
     assert not seed_rules("matches", apart).rules  # which is why
     augmenter = Csl(seed_rules="auto", uniform=True)
     augmenter.fit(apart, 0)
