@@ -162,6 +162,8 @@ def test_fewer_are_the_first_of_more_of_many_exchanges_too(monkeypatch):
     assert len(every) > 2 * gold.MANY
     for count in range(len(every)):
         assert fitted.sample(count).pairs() == every[:count]
+    other = fitted.sample(1000, seed=1).pairs()
+    assert other != every and sorted(other) == sorted(every)
 
 
 def test_json_lines_have_spans_as_they_are_documented(tmp_path):
