@@ -65,6 +65,8 @@ def test_a_sample_says_what_it_was_made_from(grammar):
             source, target = (side.split() for side in piece.split(" ### "))
             assert "NT_1" in source or re.search(rf"\b{' '.join(source)}\b", " ".join(data.pairs()[donor][0]))
             assert set(target) - {"NT_1"} <= {*data.pairs()[donor][1]}
+        tokens = {token for piece in sample["pieces"] for token in piece.split()}
+        assert {*sample["source"]} <= tokens | {*data.pairs()[sample["host"]][0]}
         shown = method.explain(sample)
         assert [part.label for part in shown] == ["host"] + ["piece", "from"] * len(sample["pieces"])
         assert [token for token, _ in shown[0].source] == data.pairs()[sample["host"]][0]
@@ -111,9 +113,11 @@ def test_targets_whose_signs_never_stand_together_are_left_out(tmp_path):
 
 
 def test_sources_of_the_data_are_left_out_whatever_their_target(grammar):
-    data = dataset(*LINES, "largest of rivers in utah -> smallest")
+    data = dataset("largest of rivers in utah -> smallest", *LINES)
     method = make("substitute", grammar=grammar, classes="predicate").fit(data)
-    assert not any(text.startswith("largest of rivers in utah ->") for text in texts(method.sample()))
+    made = method.sample()
+    assert not any(text.startswith("largest of rivers in utah ->") for text in texts(made))
+    assert {*made.frame["host"]} | {*made.frame["donors"].explode()} == {1, 2, 3}  # of which there are derivations
     assert method.report()["left_out"] == {"the source is in the data with another target": 1}
     assert method.report()["underived"] == 1
 
