@@ -91,6 +91,14 @@ def test_random_splits_have_their_size_and_depend_on_their_seed_alone(seed, trai
     assert made.pairs() == data.pairs() and made == at_random(data, train, seed)
 
 
+def test_which_examples_a_seed_draws_stays_the_same():
+    data = grouped([1] * 10)
+    trained, moved = (np.random.default_rng([3, tag]).permutation(10).tolist() for tag in (0x5B17, 0xDE))
+    assert at_random(data, 5, 3).frame["split"].eq("train").arg_true().to_list() == sorted(trained[:5])
+    tested = Dataset(data.frame.with_columns(split=pl.lit("test")))
+    assert with_dev(tested, 4, 3).frame["split"].eq("dev").arg_true().to_list() == sorted(moved[:4])
+
+
 def test_random_splits_leave_no_example_always_in_one_part():
     tested = Counter()
     for seed in range(200):
