@@ -259,7 +259,13 @@ class AugmentOptions(BaseModel):
         "worth",
         "worth: weight synthetic n-grams by how much of their history the text itself has. paper: as published.",
     )
-    count: int | None = option(None, "Make at most N synthetic sentences of each kind.", "-n", ge=1, metavar="N")
+    count: int | None = option(
+        None,
+        "Make at most N synthetic sentences of each kind. By default, the scheme decides.",
+        "-n",
+        ge=1,
+        metavar="N",
+    )
     window: int | None = option(
         None, "Tokens on each side of a gap that must agree. By default, the scheme decides.", ge=0
     )

@@ -44,7 +44,9 @@ class Options(BaseModel):
     )
     beam: int = option(1, "Width of beam search, at least N of --best; 1 is greedy decoding.", **bounds("beam"))
     format: Literal["text", "tsv", "jsonl", "unimorph"] | None = option(
-        None, "Format of INPUT. By default, its suffix decides or, for a pipe, its first line.", metavar="F"
+        None,
+        "Format of INPUT: text, tsv, jsonl or unimorph. By default, its suffix decides or, for a pipe, its first line.",
+        metavar="F",
     )
     split: str | None = option(None, "Use only the sources of this split of INPUT.", metavar="S")
     others: list[str] = option(

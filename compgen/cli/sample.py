@@ -119,7 +119,7 @@ class Options(BaseModel):
     )
     engine: Literal["threads", "ray"] = option(
         "threads",
-        "Draw in threads, or on a Ray cluster: the one that RAY_ADDRESS names, or one started here.",
+        "Draw here (threads), or on a Ray cluster (ray): the one that RAY_ADDRESS names, or one started here.",
         metavar="E",
     )
     resume: bool = option(
