@@ -66,9 +66,21 @@ std::string suffix_of(const std::string& input) {
   return (path.extension() == ".gz" ? path.stem() : path).extension().string();
 }
 
+std::string_view without_mark(std::string_view text) {  // of byte order
+  return text.substr(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0);
+}
+
+// Whether a text begins as a list of JSON objects does: `looks_like_json` in compgen/data/content.py.
+bool is_list(std::string_view text) {
+  const auto open = text.find_first_not_of(BLANKS);
+  if (open == std::string_view::npos || text[open] != '[') return false;
+  const auto next = text.find_first_not_of(BLANKS, open + 1);
+  return next != std::string_view::npos && (text[next] == '{' || text[next] == ']');
+}
+
 // A line that has more than spaces, without those at its ends; nothing if there is none.
 std::string first_of(const std::string& text) {
-  std::istringstream stream(text);
+  std::istringstream stream{std::string(without_mark(text))};
   for (std::string line; std::getline(stream, line);) {
     const auto first = stripped(line);
     if (!first.empty()) return std::string(first);
@@ -80,11 +92,11 @@ std::string first_of(const std::string& text) {
 void require_lines(const std::string& input, const std::string& text) {
   const bool piped = is_piped(input);
   const std::string suffix = piped ? "" : suffix_of(input), first = first_of(text);
-  const bool records = piped && first.compare(0, 2, "{\"") == 0;
+  const bool records = piped && (first.compare(0, 2, "{\"") == 0 || is_list(without_mark(text)));
   const bool commands = !has_columns(input, text) && first.compare(0, 3, "IN:") == 0;
   const bool known = std::find(RECORDS.begin(), RECORDS.end(), suffix) != RECORDS.end();
   if (!records && !commands && !known) return;
-  throw UserError(named(input) + ": found " + (records ? "JSON lines" : known ? suffix : "lines of SCAN") +
+  throw UserError(named(input) + ": found " + (records ? "JSON" : known ? suffix : "lines of SCAN") +
                   ", expected lines of source tokens, or .tsv: `cgen predict` reads it");
 }
 
@@ -130,7 +142,7 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
   for (std::size_t id = first; id < vocabulary.size(); ++id) {
     ids[form.raw ? std::to_string(id) : vocabulary[id]] = static_cast<std::int32_t>(id);
   }
-  std::istringstream stream(text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text);  // less a byte order mark
+  std::istringstream stream{std::string(without_mark(text))};
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {
     const auto where = [&] { return name + ", line " + std::to_string(sources.size() + 1) + ": "; };

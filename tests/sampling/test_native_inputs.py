@@ -91,20 +91,23 @@ def test_a_model_of_the_other_kind_is_told(words):
     assert done.returncode == code == 2 and done.stderr.removeprefix("error: ") == text.removeprefix("cgen: ")
 
 
+RECORD = b'{"source": ["a"]}\n'
+
+
 @pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.csv", "in.parquet", "-"])
-def test_data_that_the_runner_would_take_for_words_are_refused(tmp_path, name):
-    line = b'\n {"source": ["a"]}\n'
+@pytest.mark.parametrize("line", [b"\n " + RECORD, b"\xef\xbb\xbf" + RECORD, b"\xef\xbb\xbf\n[\n" + RECORD + b"]"])
+def test_data_that_the_runner_would_take_for_words_are_refused(tmp_path, name, line):
     (tmp_path / name).write_bytes(gzip.compress(line) if name.endswith(".gz") else line)
     for kind in KINDS:
         done = run(kind, name, input=line, cwd=tmp_path)
-        what = "standard input: found JSON lines" if name == "-" else f"{name}: found .{name.split('.')[1]}"
+        what = "standard input: found JSON" if name == "-" else f"{name}: found .{name.split('.')[1]}"
         says = f"error: {what}, expected lines of source tokens, or .tsv: `cgen predict` reads it\n"
         assert done.returncode == 2 and done.stderr.decode() == says and not done.stdout
 
 
 @pytest.mark.parametrize(("name", "refused"), [("in.txt", True), ("-", True), ("in.tsv", False)])
 def test_lines_of_scan_are_refused_where_python_reads_their_sources(tmp_path, name, refused):
-    line = b"\n IN: a b OUT: A\n"
+    line = b"\xef\xbb\xbf\n IN: a b OUT: A\n"
     (tmp_path / name).write_bytes(line)
     for kind in KINDS:
         done = run(kind, name, input=line, cwd=tmp_path)
