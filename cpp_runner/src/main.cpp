@@ -19,6 +19,7 @@
 #include "output.h"
 #include "predict.h"
 #include "processors.h"
+#include "record.h"
 #include "run.h"
 #include "run_direct.h"
 #include "sources.h"
@@ -119,6 +120,7 @@ int run_raw(Options& options, const Bundle& bundle) {
   });
   if (stopped && written == 0) throw Interrupted();
   output.finish();
+  forget_record(options.out);
   if (!stopped) return 0;
   std::cerr << "interrupted; " << with_commas(written) << " draws written, --start " << options.sampling.start + written
             << " goes on\n";
@@ -177,6 +179,7 @@ int run_predictor(Options& options, const Bundle& bundle) {
     }
   }
   output.finish();
+  forget_record(options.out);
   return 0;
 }
 

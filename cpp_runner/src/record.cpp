@@ -139,4 +139,9 @@ void write_record(const Options& options, const Json& asked, const Counts& count
   record.finish();
 }
 
+void forget_record(const std::string& out) {
+  std::error_code none;
+  if (!is_stream(out)) fs::remove(record_path(out), none);
+}
+
 }  // namespace compgen

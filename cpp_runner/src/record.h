@@ -35,4 +35,7 @@ bool is_finished(const std::string& out, const nlohmann::ordered_json& asked);
 void write_record(const Options& options, const nlohmann::ordered_json& asked, const Counts& counts,
                   std::int64_t written, double seconds);
 
+// Deletes the record of what was there before OUT was written anew: `forget_record` in compgen/record.py.
+void forget_record(const std::string& out);
+
 }  // namespace compgen

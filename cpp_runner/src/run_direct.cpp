@@ -12,6 +12,7 @@
 #include "otherwise.h"
 #include "output.h"
 #include "parsing.h"
+#include "record.h"
 #include "sources.h"
 #include "text.h"
 
@@ -105,6 +106,7 @@ int run_direct(const Options& options, const Bundle& bundle) {
                                                : spelling.as_json(sources[k], found[k]));
   }
   output.finish();
+  forget_record(options.out);
   std::cerr << printable(bundle.folder.string()) << ": " << with_commas(answered) << " answered\n";
   return 0;
 }

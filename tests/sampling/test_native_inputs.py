@@ -52,6 +52,16 @@ def test_lines_that_end_with_cr_alone_are_refused(tmp_path, kind, text):
     assert done.returncode == 2 and done.stderr.decode() == f"error: standard input: {ENDS}\n"
 
 
+@pytest.mark.parametrize("words", [("--raw", "--draws", "3"), ("--input", "in.txt", "--direct"), ("--input", "in.txt")])
+def test_no_record_stays_that_tells_of_what_was_there_before(tmp_path, words):
+    out, record = tmp_path / "out.jsonl", tmp_path / "out.jsonl.run.json"
+    (tmp_path / "in.txt").write_text("a b\n")
+    record.write_text("{}")
+    command = [native.runner(), exported("predictor" if len(words) == 2 else "generator"), *words, "-o", out]
+    subprocess.run(command, cwd=tmp_path, env=native.environment(), check=True)
+    assert out.exists() and not record.exists()
+
+
 def test_standard_input_that_cannot_be_read_is_told(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     done = run("generator", "-", stdin=folder)
