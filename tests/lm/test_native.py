@@ -629,6 +629,8 @@ def test_a_thread_that_cannot_be_had_is_told_and_leaves_nothing(arpa, tmp_path):
         (["perplexity", "--threads", "2x", "m.arpa"], "--threads 2x: expected a number"),
         (["perplexity", "m.arpa", "--tokens"], "--tokens: expected a value behind it"),
         (["perplexity", "m.arpa", "--order", "2"], "--order: no such option"),
+        (["rescore", "m.arpa", "--tokens", "t.tsv"], "rescore has no use for --tokens"),
+        (["perplexity", "m.arpa", "--blank"], "perplexity has no use for --blank"),
         (["perplexity", "m.arpa", "--tokens", "t.parquet"], "--tokens t.parquet: expected a file of TSV"),
         (["perplexity", "m.arpa", "--sentences", "s.tsv.gz"], "--sentences s.tsv.gz: expected a file of TSV"),
         (["perplexity", "net.pt"], "net.pt: a checkpoint, which needs torch: `cgen export` makes a bundle of it"),

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -58,7 +59,7 @@ a line, plain or compressed by gzip; without it, or as -, it is standard input. 
 
 struct Options {
   std::string command;
-  std::vector<std::string> words;  // what is no option
+  std::vector<std::string> words, given;  // what is no option, and options by their names
   std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
   bool json = false, blank = false, mixed = false;
   std::string sentences, tokens;  // names of files, or empty
@@ -79,6 +80,7 @@ Options read_options(int count, char** arguments) {
   bool only_words = false;  // after --
   for (auto at = given.begin(); at != given.end(); ++at) {
     const bool word = only_words || at->compare(0, 1, "-") != 0 || *at == "-";
+    if (!word) options.given.push_back(*at);
     const auto value = [&] {
       if (at + 1 == given.end()) throw UserError(*at + ": expected a value behind it");
       return *++at;
@@ -263,7 +265,21 @@ void perplexity(const Options& options) {
   warn(models);
 }
 
+// An option that a command has no use for must not pass for one that it heeds.
+void check_options(const Options& options) {
+  const std::map<std::string, std::set<std::string>> uses{{"perplexity", {"--json", "--sentences", "--tokens"}},
+                                                          {"rescore", {}},
+                                                          {"scores", {"--blank", "--mixed"}},
+                                                          {"words", {}}};
+  const auto used = uses.find(options.command);
+  for (const std::string& name : options.given) {
+    if (used == uses.end() || name == "--" || name == "--threads" || used->second.count(name)) continue;
+    throw UserError(options.command + " has no use for " + name);
+  }
+}
+
 void dispatch(const Options& options) {
+  check_options(options);
   if (options.command == "perplexity") return perplexity(options);
   if (options.command == "rescore") return rescore(options);
   if (options.command == "scores") return scores(options);
