@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from compgen.errors import ConfigError, SettingsAskedError
 
@@ -242,6 +243,11 @@ def _instead(place: str, known: Sequence[str]) -> str:
         name + ".NAME" * any(one.startswith(f"{name}.") for one in names) for name in names if "." not in name
     )
     return f"expected one of {textwrap.shorten(shown, 300, placeholder=' ...')}" if shown else ""
+
+
+def extra_of(field: FieldInfo) -> dict[str, Any]:
+    """The extra keys of a field (`json_schema_extra`)."""
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def expected_of(found: Any) -> str:

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
 
-from compgen.configuration import explained, load_config
+from compgen.configuration import explained, extra_of, load_config
 from compgen.data.examples import SCHEMA, TRAIN, Dataset, check_sides
 from compgen.errors import ConfigError, DataError, UserError, checked_draws
 from compgen.progress import Watch, unwatched
@@ -58,11 +57,6 @@ class Options(BaseModel):
         """The fields with an extra key that is true, and their values."""
         fields = type(self).model_fields
         return {name: getattr(self, name) for name, field in fields.items() if extra_of(field).get(key)}
-
-
-def extra_of(field: FieldInfo) -> dict[str, Any]:
-    """The extra keys of a field, see `Options`."""
-    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

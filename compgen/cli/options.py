@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 from typer.models import ParameterInfo
 
-from compgen.configuration import expected_of
+from compgen.configuration import expected_of, extra_of
 from compgen.errors import UserError
 from compgen.trained.limits import LIMITS
 
@@ -114,9 +114,9 @@ def option_parameters(kind: type[BaseModel]) -> list[inspect.Parameter]:
 
 def spelled(name: str, field: FieldInfo) -> str:
     """Return an option as it is written: its first long flag; an argument by its name in the help."""
-    if _extra(field).get("argument"):
-        return str(_extra(field).get("metavar"))
-    flags: list[str] = _extra(field).get("flags") or [_flag(name)]
+    if extra_of(field).get("argument"):
+        return str(extra_of(field).get("metavar"))
+    flags: list[str] = extra_of(field).get("flags") or [_flag(name)]
     return next((flag for flag in flags if flag.startswith("--")), flags[0]).partition("/")[0]
 
 
@@ -157,7 +157,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def _typer_info(name: str, field: FieldInfo) -> Any:
     """Return what typer has to know of a field, but its type and default."""
-    extra, (kind, choices) = _extra(field), _typer_type(field.annotation)
+    extra, (kind, choices) = extra_of(field), _typer_type(field.annotation)
     repeated = " May be repeated." if list in (get_origin(kind), *map(get_origin, get_args(kind))) else ""
     if extra.get("argument"):
         return typer.Argument(metavar=extra.get("metavar"), help=field.description)
@@ -219,10 +219,6 @@ def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
 def _is_model(annotation: Any) -> bool:
     parts = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
     return any(issubclass(part, BaseModel) or dataclasses.is_dataclass(part) for part in parts)
-
-
-def _extra(field: FieldInfo) -> dict[str, Any]:
-    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def _flag(name: str) -> str:
