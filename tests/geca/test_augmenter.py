@@ -1,5 +1,6 @@
 import random
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca import building, definition, enumeration, tables
 from compgen.geca.augmenter import Geca
+from compgen.geca.compose import Composer
 from compgen.geca.options import GecaOptions
 
 ALL = 300  # variants: more than there are candidates
@@ -190,6 +192,26 @@ def test_variants_limit_the_examples_of_a_template():
     assert len(made(data, spans=1)) == 2
     assert len(made(data, spans=1, variants=1)) == 1
     assert len(made(data, spans=1, variants=9)) == 3
+
+
+def test_what_a_template_takes_is_drawn_by_how_many_templates_lend_it():
+    """Three lend *x*, one *y* and one *z*."""
+    lenders = ["t a", "t x", "u a", "u x", "v a", "v x", "v z", "w a", "w y"]
+    data = sentences(*lenders, *(f"h{number} a" for number in range(900)))
+    found = Counter(source[1] for source, _ in made(data, span=1, spans=1, variants=1).pairs() if source[0][0] == "h")
+    assert {token: found[token] / found.total() for token in found} == pytest.approx(
+        {"x": 3 / 5, "y": 1 / 5, "z": 1 / 5}, abs=0.05
+    )
+
+
+@pytest.mark.parametrize(("variants", "weight", "met"), [(1, 2, 1), (2, 1, 2), (2, 2, 1 + 2 / 3)])
+def test_the_reference_draws_so_often_with_repetition(variants, weight, met):
+    """Of two candidates that are listed twice, the second draw takes the first again in one of three cases."""
+    composer = object.__new__(Composer)
+    composer.variants, composer.seed = variants, np.array([7], dtype=np.uint64)
+    template = np.repeat(np.arange(3000, dtype=np.uint64), 2)
+    drawn = composer._drawn(template, np.full(len(template), weight, dtype=np.uint32))
+    assert len(drawn) / 3000 == pytest.approx(met, abs=0.04)
 
 
 def test_reach_limits_the_templates_that_a_fragment_brings_others_to():
