@@ -55,6 +55,15 @@ def test_the_licence_of_an_example_is_made_of_training_examples():
     assert plain(reason.hosts.source) == "jog and jog"
 
 
+def test_a_template_of_several_examples_is_shown_by_one_with_the_fragment_that_is_shared():
+    pairs = [*PAIRS, ("hop", "HOP"), ("hop and hop", "HOP HOP")]
+    augmenter = Geca().fit(Dataset.from_pairs((a.split(), b.split()) for a, b in pairs))
+    reasons = [Licence(*augmenter.explain(row)) for row in augmenter.sample().frame.iter_rows(named=True)]
+    assert "dax and dax" in {plain(reason.made.source) for reason in reasons}
+    for reason in reasons:
+        assert gaps(reason.shares.source) == gaps(reason.hosts.source)[:1]
+
+
 def test_what_fills_a_gap_may_be_longer():
     pairs = [("run fast", "RUN NOW"), ("jog", "JOG"), ("jog and jog then stop", "JOG JOG STOP")]
     augmenter = Geca(span=2).fit(Dataset.from_pairs((a.split(), b.split()) for a, b in pairs))
