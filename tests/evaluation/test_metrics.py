@@ -4,7 +4,16 @@ import pytest
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
-from compgen.evaluation.metrics import check_executes, check_scorable, executes, f1_counts, item_f1, score, spaces_alone
+from compgen.evaluation.metrics import (
+    check_executes,
+    check_scorable,
+    executes,
+    f1_counts,
+    item_f1,
+    most_right,
+    score,
+    spaces_alone,
+)
 
 
 def test_exact_match_and_micro_f1():
@@ -91,6 +100,13 @@ def test_an_analysis_is_its_lemma_and_its_tags():
         score(predictions, references, unit="word")
     with pytest.raises(UserError, match="no reference has tags after letters: expected unit token"):
         score([["a", "b"]], [["a", "b"]], unit="analysis")
+
+
+def test_of_several_targets_of_a_source_one_can_be_right():
+    pairs = [(["a"], ["X"]), (["a"], ["X"]), (["a"], ["Y"]), (["b"], ["Z"])]
+    (said,) = most_right(pairs)
+    assert said == "1 sources have several targets, of which one is predicted: 3 of 4 examples can be right"
+    assert most_right([*pairs[:2], *pairs[3:]]) == []
 
 
 def test_predictions_that_differ_in_spaces_alone_are_told():
