@@ -237,6 +237,9 @@ class _Quality:
         from compgen.data.named import USUALLY
 
         options = self.options
+        if not len(self.generator.pool.tokens) and not options.strict:
+            say("the model holds no training examples to compare samples with: their quality is not measured")
+            return
         lines, stride = _thinned(line for lines in lines_as_they_come(path) for line in lines)
         if stride > 1:
             say(f"quality is measured on one sample in {stride:,}; `cgen data quality` measures all")

@@ -180,7 +180,8 @@ class Training:
 
     def sides(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         """The sources and the targets of `examples` as arrays: all ids, one example after another, and lengths."""
-        tokens, place = self.pool.tokens, np.arange(self.pool.tokens.shape[1])
+        tokens = self.pool.tokens if self.pool.tokens.size else np.full((0, 1), EOS_ID)  # there may be none
+        place = np.arange(tokens.shape[1])
         ends = (tokens == EOS_ID).argmax(axis=1)
         separators = (tokens == SEP_ID) & (place < ends[:, None])
         middles = separators.argmax(axis=1)

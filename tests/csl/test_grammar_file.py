@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
+from compgen.cli.main import app
 from compgen.csl.grammar_file import FORMAT, GrammarFile, _digest
 from compgen.csl.rules import Grammar
 from compgen.csl.sampling import Depth, Drawing, Sampler
@@ -15,7 +16,7 @@ from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
 from compgen.data.examples import Dataset
-from compgen.errors import CheckpointError, ExhaustedError
+from compgen.errors import CheckpointError, ExhaustedError, UserError
 from compgen.runtime.manifest import LONGEST_SIDE
 from compgen.trained.generator import Generator
 
@@ -63,6 +64,17 @@ def test_long_samples_are_drawn_a_few_together(path, monkeypatch):
     assert asked == [128] and len(long) == 200
     rewritten(path, lambda meta, _: meta["settings"].update(longest=1000))
     assert [draw.tokens for draw in Generator.load(path).draw(0, 0, 200)] == long and asked == [128, 4096]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 6)])
+def test_a_grammar_without_its_training_examples_draws_all_the_same(path, tmp_path, shape):
+    rewritten(path, lambda _, arrays: arrays.update(tokens=np.zeros(shape, dtype=np.int32)))
+    assert len(Generator.load(path).examples()) == 0
+    out = tmp_path / "more.jsonl"
+    app(["sample", str(path), "-n", "5", "-o", str(out)], standalone_mode=False)
+    assert len(out.read_text().splitlines()) == 5
+    with pytest.raises(UserError, match="found no examples"):
+        app(["sample", str(path), "-n", "5", "--strict", "-o", str(out)], standalone_mode=False)
 
 
 def rewritten(path, change, sealed=True):
