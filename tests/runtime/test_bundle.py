@@ -1,7 +1,5 @@
 """Bundles: what is whole loads, and everything else is refused in one line that says what was found and expected."""
 
-import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -19,26 +17,13 @@ from compgen.runtime.backend import warm
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import plain
 from tests.export.tiny import exported, make
+from tests.runtime.altered import edit, sign
 
 
 @pytest.fixture
 def copied(tmp_path):
     """A bundle that a test may spoil."""
     return shutil.copytree(exported(), tmp_path / "mine")
-
-
-def edit(folder, change):
-    path = folder / "manifest.json"
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-
-
-def sign(folder, name):
-    """Make the manifest agree with a file that was changed, as an attacker would."""
-    data = (folder / name).read_bytes()
-    entry = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-    edit(folder, lambda content: content["files"].update({name: entry}))
 
 
 def refuse(folder, match):

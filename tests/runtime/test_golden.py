@@ -1,6 +1,5 @@
 """Golden draws are read as strictly as the rest of a bundle."""
 
-import hashlib
 import json
 import shutil
 
@@ -10,14 +9,7 @@ from compgen.errors import BundleError
 from compgen.runtime.bundle import Bundle
 from compgen.runtime.golden import golden_of
 from tests.export.tiny import exported
-
-
-def sign(folder, name, data):
-    """Write a file, and make the manifest agree with it."""
-    (folder / name).write_bytes(data)
-    content = json.loads((folder / "manifest.json").read_text("utf-8"))
-    content["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-    (folder / "manifest.json").write_text(json.dumps(content), "utf-8")
+from tests.runtime.altered import sign
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A bundle gives what it gave where it was made, in every runtime, or `verify` says where it does not."""
 
-import hashlib
 import json
 import os
 import re
@@ -36,16 +35,9 @@ from compgen.trained.verification import (
 )
 from tests.cli.shell import compgen, refused, said
 from tests.export.tiny import exported, make
+from tests.runtime.altered import edit, sign
 
 SHIPPED = Path(__file__).parents[2] / "exported" / "recomb2"
-
-
-def sign(folder, name, data):
-    """Write a file, and make the manifest agree with it."""
-    (folder / name).write_bytes(data)
-    content = json.loads((folder / "manifest.json").read_text("utf-8"))
-    content["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-    (folder / "manifest.json").write_text(json.dumps(content), "utf-8")
 
 
 def with_other_weight(folder, name, by=0.1):
@@ -202,9 +194,7 @@ def test_golden_draws_stay_away_from_boundaries():
 
 def test_a_bundle_without_golden_draws(tmp_path):
     folder = shutil.copytree(exported(), tmp_path / "mine")
-    content = json.loads((folder / "manifest.json").read_text())
-    del content["files"]["golden.json"]
-    (folder / "manifest.json").write_text(json.dumps(content))
+    edit(folder, lambda content: content["files"].pop("golden.json"))
     with pytest.raises(BundleError, match="holds no golden draws: export it again"):
         verify_bundle(folder)
 
@@ -223,8 +213,6 @@ def test_code_that_the_manifest_does_not_list_is_never_run(tmp_path):
     from compgen.api import Generator
 
     folder = shutil.copytree(exported(), tmp_path / "mine")
-    content = json.loads((folder / "manifest.json").read_text())
-    del content["files"]["sampler.ts"]
-    (folder / "manifest.json").write_text(json.dumps(content))
+    edit(folder, lambda content: content["files"].pop("sampler.ts"))
     with pytest.raises(BundleError, match="was exported without TorchScript"):
         Generator.load(folder, "torchscript", trust_code=True)
