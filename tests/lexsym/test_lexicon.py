@@ -13,6 +13,7 @@ from compgen.lexsym.lexicon import (
     check,
     coded_partners,
     components,
+    contexts,
     explained,
     find,
     frequent,
@@ -119,6 +120,20 @@ def test_words_have_the_same_symbols_or_none_in_common():
     links = {"ate": {"eat": 3}, "eaten": {"eat": 1}, "by": {"x": 1}, "was": {"x": 1, "be": 2}, "the": {"d": 1}}
     links |= {f"w{number}": {"d": 1} for number in range(4)}  # five words mean d: none does
     assert lexemes(links) == {"ate": ("eat",), "eaten": ("eat",), "was": ("be",)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("he give it -> GIVE ( AGENT it )", "he send it -> SEND ( ACT it )", True),
+        ("he give it -> GIVE ( AGENT it )", "he send it -> ACT ( SEND it )", False),
+        ("he give it -> GIVE ( AGENT it )", "send he it -> SEND ( ACT it )", False),
+    ],
+)
+def test_a_context_has_the_places_of_a_word_and_of_each_of_its_symbols(one, other, alike):
+    pairs = [tuple(tuple(side.split()) for side in line.split(" -> ")) for line in (one, other)]
+    found = contexts(pairs, {"give": ("GIVE", "AGENT"), "send": ("SEND", "ACT")})
+    assert sorted(map(sorted, found.values())) == ([["give", "send"]] if alike else [["give"], ["send"]])
 
 
 def test_forms_of_a_lexeme_have_types_of_their_own():
