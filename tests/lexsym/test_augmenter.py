@@ -174,6 +174,13 @@ def test_a_word_stays_where_another_has_its_symbol_too(tmp_path, move):
     )
 
 
+def test_no_word_is_swapped_with_one_that_stays(tmp_path):
+    path = lexicon(tmp_path, "n|10|10", "n|20|20")
+    both = "set 20 then set 10 and wait ten minutes -> SET ( 20 ) SET ( 10 ) WAIT ( 10 )"
+    made = texts(make("lexsym", lexicon=path, move="swap").fit(dataset(*AMBIGUOUS, both)).sample())
+    assert made == {"set 20 twice -> SET ( 20 ) SET ( 20 )"}
+
+
 def test_a_symbol_that_is_there_as_often_as_its_word_is_of_that_word(tmp_path):
     path = lexicon(tmp_path, "n|10|10", "n|20|20")
     data = dataset(*AMBIGUOUS, "by ten set 10 -> SET ( 10 )")
