@@ -380,7 +380,7 @@ def test_of_equally_short_rules_those_of_the_first_targets_then_sources_count_fo
 
 
 def test_examples_come_in_parts_of_nearly_equal_numbers_the_larger_and_shorter_first(monkeypatch):
-    pairs = [(["walk", *["again"] * times], ["W"] * (times + 1)) for times in range(7)]
+    pairs = [(["walk", *["again"] * times], ["W"] * (7 - times)) for times in range(7)]  # shorter by sources
     seen = []
     add = Induction.add_examples
 
