@@ -76,7 +76,7 @@ def _require_same(path: Path, what: str, ours: dict[str, Any], digests: set[str]
     try:
         theirs = json.loads(text)
         changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise UserError(
             f"{path}: does not say of which {what} its folder is: choose another folder or delete it"
         ) from None

@@ -181,6 +181,16 @@ def test_a_name_that_no_file_can_have_is_said(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("content", ["", "[]", "[" * 100_000])
+def test_a_folder_whose_claim_cannot_be_read_is_not_claimed(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
+    with (
+        pytest.raises(UserError, match=r"run\.json: does not say of which run"),
+        claimed(tmp_path / "run.json", "run", {}, {}),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(("suffix", "kind"), [(".pt", "checkpoints"), (".grammar", "grammars")])
 def test_a_model_has_the_name_of_its_kind(tmp_path, suffix, kind):
     require_name(tmp_path / f"new{suffix}", suffix)

@@ -56,7 +56,7 @@ def read_json(path: Path) -> Any:
     """What a file of the folder holds; raises UserError for one that a failing machine has left, an empty one, say."""
     try:
         return json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{path}: damaged: delete it, and the same command makes it again") from None
 
 

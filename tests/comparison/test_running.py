@@ -28,10 +28,11 @@ def test_time_before_an_interruption_counts(tmp_path):
     assert Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print, clock=lambda: 7.0).elapsed() == 12.5
 
 
-def test_a_file_that_is_empty_after_a_machine_failed_is_named(tmp_path):
+@pytest.mark.parametrize("content", ["", "[" * 100_000])
+def test_a_file_that_is_empty_after_a_machine_failed_or_nested_without_end_is_named(tmp_path, content):
     for name in (ELAPSED, "plan.json", "steps/speed.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text(content)
     running = Running(folder=tmp_path, seconds=60, workers=Stopped(), say=print)
     for read, name in (
         (running.elapsed, ELAPSED),
