@@ -205,6 +205,8 @@ class Pretrained(Trainable):
             meta = json.loads((folder / FILE).read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise CheckpointError(f"{folder}: not trained by compgen: expected a {FILE} in it") from error
+        except PermissionError as error:
+            raise CheckpointError(f"{folder / FILE}: cannot be read: {error.strerror}") from error
         except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{folder}: {FILE} is not JSON, or cut short") from error
         if not isinstance(meta, dict) or meta.get("format") != FORMAT:

@@ -160,6 +160,8 @@ def _manifest_content(folder: Path) -> bytes:
         inner = folder / "bundle"  # of a comparison's folder
         hint = f"; {inner} is one" if (inner / MANIFEST).is_file() else ""
         raise BundleError(f"{folder}: not a bundle: it has no {MANIFEST}{hint}") from error
+    except PermissionError as error:
+        raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: expected a plain file, no link") from error
     if len(content) > LARGEST_MANIFEST:
@@ -194,6 +196,8 @@ def _content(folder: Path, name: str, entry: FileEntry) -> bytes:
     path = folder / name
     try:
         content = read_within(path, entry.size)
+    except PermissionError as error:
+        raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
     except OSError as error:
         raise BundleError(f"{path}: missing or a link, expected a plain file of {entry.size:,} bytes") from error
     if len(content) != entry.size:

@@ -274,6 +274,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         raise CheckpointError(f"{path}: no such file") from error
     except IsADirectoryError as error:
         raise CheckpointError(f"{path}: a folder, expected a checkpoint file") from error
+    except PermissionError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
     except Exception as error:  # the reader of a file that is no checkpoint may stumble over anything
         if isinstance(error, MemoryError) or (
             isinstance(error, RuntimeError | OSError) and os.strerror(errno.ENOMEM) in str(error)

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "errors.h"
@@ -41,6 +43,7 @@ const std::map<std::string, Layout> LAYOUTS = {
 std::optional<std::string> read_within(const std::filesystem::path& path, std::size_t most) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 && errno == EACCES) throw UserError(std::string("cannot be read: ") + std::strerror(errno));
   if (descriptor < 0) return std::nullopt;
   std::string content;
   struct stat found = {};

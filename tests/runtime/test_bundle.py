@@ -1,5 +1,6 @@
 """Bundles: what is whole loads, and everything else is refused in one line that says what was found and expected."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -88,6 +89,20 @@ def test_manifests_that_are_not_ours(copied, change, match):
 def test_manifests_that_are_not_manifests(copied, text):
     (copied / "manifest.json").write_text(text)
     refuse(copied, r"manifest.json: (cannot be read|format None, expected)")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "step.onnx"])
+def test_a_file_that_may_not_be_read_is_neither_missing_nor_a_link(copied, monkeypatch, name):
+    opened = os.open
+
+    def refusing(path, *how):
+        if Path(path).name == name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *how)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with pytest.raises(BundleError, match=f"{name}: cannot be read: Permission denied$"):
+        Bundle.load(copied)
 
 
 def test_a_link_out_of_the_bundle_is_not_followed(copied, tmp_path):

@@ -1,5 +1,6 @@
 """Checkpoints: written, read again, damaged."""
 
+import errno
 import json
 import os
 import pickle
@@ -224,6 +225,17 @@ def test_what_is_of_another_kind_than_it_says_is_refused(tmp_path, kind, changes
     checkpoint.save(tmp_path / "m.pt")
     with pytest.raises(CheckpointError, match=rf"m\.pt: .*{says}"):
         Checkpoint.load(tmp_path / "m.pt")
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, small, monkeypatch):
+    (tmp_path / "p.pt").write_bytes(small)
+
+    def refused(path, *_arguments):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(zipfile, "ZipFile", refused)
+    with pytest.raises(CheckpointError, match=r"p\.pt: cannot be read: Permission denied$"):
+        Checkpoint.load(tmp_path / "p.pt")
 
 
 def test_want_of_memory_is_not_the_file_s_fault(tmp_path, small, monkeypatch):

@@ -1,10 +1,12 @@
 """Pretrained encoder-decoders: a tiny T5 with random weights stands for a pretrained one."""
 
+import errno
 import json
 import os
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -383,6 +385,15 @@ def test_broken_folders_are_refused_in_one_line(trained, tmp_path, file, content
     with pytest.raises(CheckpointError, match=str(folder)) as refused:
         compgen.Predictor.load(folder)
     assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_folder_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    def refused(*_arguments, **_options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(CheckpointError, match=f"{FILE}: cannot be read: Permission denied$"):
+        Pretrained.load(tmp_path)
 
 
 @pytest.mark.parametrize(("file", "content"), [("model.safetensors", b"cut"), ("tokenizer.json", b"{}")])
