@@ -76,6 +76,13 @@ def test_unit_rules_stack_so_high():
     grammar, goals = rules[:2], rules[2:]
     assert [Parser(grammar, 1).derives(goal) for goal in goals] == [True, False, False]
     assert [Parser(grammar).derives(goal) for goal in goals] == [True, True, False]
+    # Over a nonterminal of the goal the first does not count.
+    _, (unit, left, *goals) = naive.read(
+        "NT_1 ### f ( NT_1 )",
+        "NT_1 left ### L NT_1",
+        *(f"NT_1 left ### L {'f ( ' * n}NT_1{' )' * n}" for n in (1, 2, 3)),
+    )
+    assert [Parser([unit, left], 1).derives(goal) for goal in goals] == [True, True, False]
 
 
 def test_rules_from_rules():
