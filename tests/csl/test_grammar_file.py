@@ -24,6 +24,16 @@ RULES = ["walk ### WALK", "run ### RUN", "NT_1 twice ### NT_1 NT_1", "NT_1 and N
 DATA = Dataset.from_pairs([(["walk"], ["WALK"]), (["run", "twice"], ["RUN", "RUN"])])
 
 
+def test_a_bias_is_kept_and_drawn_with():
+    grammar = Grammar.parse(RULES)
+    drawing = Drawing(Depth(0, 1), temperature=0.5, bias=30.0, biased=2)
+    trained = TrainedGrammar(grammar, Scores.uniform(grammar), None, drawing, 1)
+    again = TrainedGrammar.of(grammar.text(), "", vars(trained.scores), trained.settings)
+    assert again.drawing == drawing
+    for source, _ in again.sampler().sample(50).pairs():
+        assert "and" in source and "twice" not in source
+
+
 @pytest.fixture(scope="module")
 def saved():
     grammar = Grammar.parse(RULES)
