@@ -47,6 +47,8 @@ def test_a_sample_has_up_to_so_many_exchanges_each_number_alike(grammar):
     block = next(exchanges(grammar, rounds=4)._blocks(0, 4))
     counts = {pieces.shape[1]: len(rows) for rows, _, pieces in block}
     assert sorted(counts) == [1, 2, 3, 4] and min(counts.values()) > 0.9 * BLOCK / 4
+    twice = next(pieces for _, _, pieces in block if pieces.shape[1] == 2)
+    assert (twice[:, 0] != twice[:, 1]).mean() > 0.5  # each has numbers of its own
 
 
 def test_hosts_are_rows_of_the_data_and_a_sample_that_is_made_again_is_not_left_out(grammar):
