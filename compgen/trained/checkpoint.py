@@ -251,6 +251,19 @@ def _bytes(tensor: Tensor) -> Any:
     return plain.view(torch.uint8).numpy() if len(plain) else b""
 
 
+def _stored(content: Any) -> int:
+    """Return how many bytes the numbers of all tensors in a tree take when each is copied."""
+    left, seen, sizes = [content], set[int](), dict[int, int]()
+    while left:
+        node = left.pop()
+        if isinstance(node, dict | list | tuple) and id(node) not in seen:
+            seen.add(id(node))
+            left += [*node, *node.values()] if isinstance(node, dict) else node
+        elif isinstance(node, Tensor):
+            sizes[node.untyped_storage()._cdata] = node.untyped_storage().nbytes()
+    return sum(sizes.values())
+
+
 def _name_of(path: Path, stream: BinaryIO) -> str:
     """Return a name of an open file by which torch can map it: one in UTF-8."""
     return str(path) if str(path).isprintable() else f"/dev/fd/{stream.fileno()}"
@@ -268,6 +281,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
             warnings.simplefilter("ignore")  # our message says it
             with path.open("rb") as stream:
                 mapped = torch.load(_name_of(path, stream), map_location="cpu", weights_only=True, mmap=True)
+        if _stored(mapped) > path.stat().st_size:  # the numbers of one tensor may lie in those of another
+            raise ValueError("overlapping")
         content = copy.deepcopy(mapped)  # from the map, which would change with the file, into memory
         return content, digest({key: value for key, value in content.items() if key != "digest"})
     except FileNotFoundError as error:

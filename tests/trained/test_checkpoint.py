@@ -1,6 +1,7 @@
 """Checkpoints: written, read again, damaged."""
 
 import errno
+import io
 import json
 import os
 import pickle
@@ -11,7 +12,7 @@ import runpy
 import subprocess
 import sys
 import zipfile
-from collections import Counter
+from collections import Counter, OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -225,6 +226,40 @@ def test_what_is_of_another_kind_than_it_says_is_refused(tmp_path, kind, changes
     checkpoint.save(tmp_path / "m.pt")
     with pytest.raises(CheckpointError, match=rf"m\.pt: .*{says}"):
         Checkpoint.load(tmp_path / "m.pt")
+
+
+def test_tensors_whose_numbers_lie_in_those_of_others_take_no_memory(tmp_path):
+    """Each of 200 records of 64 bytes is said to go on for four megabytes."""
+
+    class Numbers:
+        def __init__(self, key):
+            self.key = key
+
+    class Wide:
+        def __init__(self, key):
+            self.key = key
+
+        def __reduce__(self):
+            return torch._utils._rebuild_tensor_v2, (Numbers(self.key), 0, (2**20,), (1,), False, OrderedDict())
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, one):
+            return ("storage", torch.FloatStorage, one.key, "cpu", 2**20) if isinstance(one, Numbers) else None
+
+    packed, path = io.BytesIO(), tmp_path / "p.pt"
+    Pickler(packed, 2).dump({"weights": {key: Wide(key) for key in map(str, range(200))}})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", packed.getvalue())
+        archive.writestr("archive/byteorder", "little")
+        for key in range(200):
+            archive.writestr(f"archive/data/{key}", bytes(64))
+        archive.writestr("archive/more", bytes(2**22))
+        archive.writestr("archive/version", "3\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CheckpointError, match="not a checkpoint") as refused:
+        Checkpoint.load(path)
+    assert str(refused.value.__cause__) == "overlapping"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17  # KiB
 
 
 def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, small, monkeypatch):
