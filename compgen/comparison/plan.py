@@ -120,7 +120,7 @@ def check_time(seconds: float, elapsed: float, per_update: float, methods: int, 
     if needed > seconds:
         raise UserError(
             f"too little time: the least that can tell anything is {1 + trials} trainings, {count} at a time, of "
-            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; with the making of examples and a margin: give "
+            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; with what methods take, and a margin: give "
             f"--minutes {minutes} or more, more --jobs if there are cores for them, or fewer --methods or --seeds"
         )
 

@@ -104,11 +104,10 @@ def test_the_training_of_a_predictor_shows_its_progress(folder, monkeypatch, cap
     assert 0 < found["per_update"] < 10 and not list((folder / "made").iterdir())
 
 
-def test_updates_take_time_even_if_the_first_few_were_slowed_down(folder, monkeypatch):
-    for seconds, per_update in (([1.0, 21.0], 1.0), ([19.0, 18.0], 0.18)):
-        times = iter(seconds)
-        monkeypatch.setattr(Recipe, "train", lambda *_, **__: next(times))
-        assert steps.speed(folder, 20, "seq2seq", []) == {"per_update": per_update}
+@pytest.mark.parametrize(("seconds", "per_update"), [([1.0, 21.0], 1.0), ([19.0, 18.0], 0.18)])
+def test_updates_take_time_even_if_the_first_few_were_slowed_down(folder, monkeypatch, seconds, per_update):
+    monkeypatch.setattr(Recipe, "train", lambda *_, **__: seconds.pop(0))
+    assert steps.speed(folder, 20, "seq2seq", []) == {"per_update": per_update}
 
 
 def test_what_is_learned_is_looked_at_all_over_the_training_examples(folder, monkeypatch):
