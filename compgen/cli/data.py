@@ -119,8 +119,9 @@ def write(
     ),
     signs: Literal["apart", "marked", "joined"] | None = option(
         None,
-        "apart: split brackets, commas, quotes and other signs from words, for good. marked: also mark with ￭ what "
-        "stood close to the token before. joined: undo marked, also in predictions.",
+        "apart: split brackets, commas, quotes and other signs from words, and scripts without spaces (Chinese, "
+        "Japanese, Thai, ...) into letters, for good. marked: also mark with ￭ what stood close to the token before. "
+        "joined: undo marked, also in predictions.",
     ),
 ) -> None:
     """Write a data set to a file, in the format that the file's suffix or --format names.

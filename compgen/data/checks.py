@@ -16,7 +16,7 @@ import polars as pl
 from compgen.data.brackets import balanced
 from compgen.data.examples import COLUMNS, PREDICTED, SIDES, TRAIN, Dataset
 from compgen.data.named import SPLITS, TAGS, USUAL, plain, unnamed_forms
-from compgen.data.signs import JOINER
+from compgen.data.signs import JOINER, PIECE
 from compgen.data.unimorph import BUNDLE, SOME_TAGS
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
@@ -28,7 +28,10 @@ GOLDEN = (5**0.5 - 1) / 2  # multiples of it fill the unit interval evenly
 NAMES = frozenset([*USUAL["source"], *USUAL["target"], *TAGS, "lemma", "form", "id", "split", "representation"])
 ID = r"^\s*[^\d\s]{0,8}\d+\s*$"
 AGAIN = "the same example as before"
-APART = "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs"
+APART = (
+    "`cgen data write DATA --signs apart -o OUT` puts spaces around brackets and other signs, and between letters of "
+    "scripts without spaces"
+)
 BACK = "answers keep them: where they must not, write --signs marked, and then answers with --signs joined"
 WORD = r"^(?:(?:[^\p{Uppercase}\d\s]|\^[\p{Uppercase}\d])\s+)+(?:[\p{Uppercase}\d]\S*\s*)+$"  # letters, then tags
 QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
@@ -347,7 +350,7 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
         if count and (alike or words):
             shown = text.filter(long if alike else one)[0][:40]
             advice = "put spaces between what is to be exchanged: between letters, or between words"
-            advice += f"; {APART}; {BACK}" if pl.Series([shown]).str.contains(r"[^\w\s]").any() else ""
+            advice += f"; {APART}; {BACK}" if pl.Series([shown]).str.count_matches(PIECE)[0] > 1 else ""
             return Finding("warning", f"most {side}s are one {alike}token, as {shown!r}", [], advice)
     return None
 

@@ -5,8 +5,9 @@
 
 A word of letters, digits, `_` and combining marks stays whole, and so do a number with points (3.5), a variable ($0),
 and a minus with its number where no other sign or word stands close before it but an opening bracket, a comma or an
-operator: `f(-2)` has -2, `x-2` has x, - and 2. Any other character is a token. The joiner ￭ (U+FFED, as in OpenNMT's
-tokenizer) marks what stood close to the token before it; with it, what was set apart comes back exactly.
+operator: `f(-2)` has -2, `x-2` has x, - and 2. Any other character is a token; so is a letter, with its marks, of a
+script that is written without spaces: Chinese, Japanese, Thai, Lao, Khmer, Burmese. The joiner ￭ (U+FFED, as in
+OpenNMT's tokenizer) marks what stood close to the token before it; with it, what was set apart comes back exactly.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +20,9 @@ from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
 JOINER = "\uffed"
-_PIECE = r"\d+(?:\.\d+)+|\$?\w+|(?s:.)"  # in Polars' regular expressions, where \w has combining marks
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+# In Polars' regular expressions, where \w has combining marks.
+PIECE = rf"\d+(?:\.\d+)+|[{_UNSPACED}]\p{{M}}*|\$?[\w--[{_UNSPACED}]]+|(?s:.)"
 _BEFORE_MINUS = frozenset("([{,;:=<>+*/|&!")
 
 
@@ -35,7 +38,7 @@ def apart(dataset: Dataset, *, marked: bool = False) -> Dataset:
     if taken is not None:
         raise DataError(f"found {taken!r:.80}, which has the sign of what stood close ({JOINER}) already")
     made: dict[str, list[str]] = {}
-    for token, found in zip(tokens, tokens.str.extract_all(_PIECE).to_list(), strict=True):
+    for token, found in zip(tokens, tokens.str.extract_all(PIECE).to_list(), strict=True):
         first, *others = _whole_numbers(found) or [token]
         made[token] = [first, *(mark + piece for piece in others)]
         for piece in made[token]:

@@ -102,10 +102,10 @@ def test_words_that_sides_share_but_for_marks_are_said():
     assert not findings(rows(("in 1997", "year ￭( 1997 ￭)"), ("￭1998 too", "year ￭( ￭1998 ￭)")))
 
 
-def test_signs_are_set_apart_where_there_are_some():
+def test_signs_and_letters_without_spaces_are_set_apart_where_there_are_some():
     for text, several in (
         ("answer(count(river))", True),
-        ("東京都は日本の首都であり人口", False),
+        ("東京都は日本の首都であり人口", True),
         ("हिन्दी" * 4, False),
     ):
         finding = checks.unsegmented(rows(("a b", text)))

@@ -30,6 +30,12 @@ def set_apart(text, **options):
         ("cafe\u0301(x\u0301)", "cafe\u0301 ( x\u0301 )"),
         ("don't well-known", "don ' t well - known"),
         ("a ( b )", "a ( b )"),
+        ("我看见Python3红的花。", "我 看 见 Python3 红 的 花 。"),
+        (
+            "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+            "\u0e2a \u0e27\u0e31 \u0e2a \u0e14\u0e35",
+        ),
+        ("ケーキを2.5", "ケ ー キ を 2.5"),
     ],
 )
 def test_signs_are_set_apart_and_words_and_numbers_stay_whole(text, expected):
