@@ -147,6 +147,7 @@ class Augmenter(ABC, Generic[O_co]):
         self.dataset: Dataset | None = None
         self._report: dict[str, Any] = {}
         self._made = pl.DataFrame()
+        self._counted = False  # whether the last call of `sample` was given a count
 
     @abstractmethod
     def learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
@@ -203,6 +204,7 @@ class Augmenter(ABC, Generic[O_co]):
         origin = [pl.lit(TRAIN).alias("split"), pl.lit(self.name).alias(METHOD)]
         frame = drawn.select("source", "target", *origin, *self.columns)
         self._report, self._made = {"asked": asked, "made": len(frame)}, frame.select("source", "target")
+        self._counted = count is not None
         return Dataset(self._carry(frame))
 
     def _carry(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -268,8 +270,10 @@ class Augmenter(ABC, Generic[O_co]):
         made = counted(report["made"], "example")
         if report["distinct"] < report["made"]:
             made += f", {report['distinct']:,} of them distinct"
-        why = f" of {report['asked']:,} asked for: {report['why']}" if report.get("why") else ""
-        return made + why
+        if "why" not in report:
+            return made
+        wanted = f" of {report['asked']:,} asked for" if self._counted else f", fewer than the usual {report['asked']:,}"
+        return f"{made}{wanted}: {report['why']}"
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """Return what a sample was made from: by default the training example that it changes.

@@ -74,7 +74,9 @@ def test_what_cannot_be_is_said():
 def test_where_there_are_fewer_pairs_all_of_them_are_made():
     fitted = Concat().fit(DATA)
     assert len(fitted.sample(5)) == len(fitted.sample()) == 4
-    assert "4 examples of 1,000 asked for: 2 distinct examples have no more pairs" in fitted.described()
+    assert fitted.described() == "4 examples, fewer than the usual 1,000: 2 distinct examples have no more pairs"
+    fitted.sample(5)
+    assert fitted.described() == "4 examples of 5 asked for: 2 distinct examples have no more pairs"
     fitted.sample(4)
     assert "why" not in fitted.report()
     many = Concat().fit(Dataset.from_pairs([([str(n)], ["x"]) for n in range(1001)]))
