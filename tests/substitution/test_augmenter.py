@@ -72,6 +72,12 @@ def test_a_sample_says_what_it_was_made_from(grammar):
         assert [token for token, _ in shown[0].source] == data.pairs()[sample["host"]][0]
 
 
+def test_a_chain_is_shown_with_its_hole(grammar):
+    method = make("substitute", grammar=grammar, classes="one", chains="exchange", agreement=0).fit(dataset(*LINES))
+    shown = {method._piece(number) for number in range(len(method.table.pieces))}
+    assert {"lakes in NT_1 ### lake ( loc ( NT_1 ) )", "number of NT_1 ### count ( NT_1 )"} <= shown
+
+
 def test_fewer_samples_are_the_first_of_more(grammar):
     method = make("substitute", grammar=grammar, classes="one", rounds=3, chains="exchange").fit(dataset(*LINES))
     made = method.sample(60, seed=1)
