@@ -111,6 +111,19 @@ def test_a_row_does_not_see_its_batch(changes):
         torch.testing.assert_close(alone[0], together[row], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_sequence_encoded_alone_is_what_it_is_as_a_memory(shared):
+    net = network(encoder_shared=shared)
+    _, tokens = batch()
+    recalled = net.recall(tokens)
+    for slot in range(2):
+        inside = tokens[:, slot] != 0
+        *encoded, final = (each[:, slot] for each in net.encode(tokens[:, slot]))
+        torch.testing.assert_close(final, recalled[2][:, slot])
+        for one, other in zip(encoded, recalled, strict=False):
+            torch.testing.assert_close(one[inside], other[:, slot][inside])
+
+
 def test_likelihood_agrees_with_greedy_prediction():
     net = network()
     sequences, tokens = batch()
