@@ -69,6 +69,11 @@ def test_tags_have_no_place_if_they_are_invariant():
     assert len(set(losses(TorchTransformer(placed), [(order, target) for order in orders]).round(9))) == 4
     other = losses(TorchTransformer(invariant), [([6, 5, 7, 9, 10], target)])
     assert abs(other[0] - found[0]) > 1e-6  # letters do have places
+    for kind in (0, 1):  # of letters, of tags
+        invariant.kinds.weight.data[kind, 0] += 1.0
+        changed = losses(TorchTransformer(invariant), [(orders[0], target)])
+        assert abs(changed[0] - found[0]) > 1e-6
+        found = changed
 
 
 def test_scores_depend_on_distances_if_positions_are_relative():
