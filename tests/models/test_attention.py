@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from compgen.models.attention import Attention
+from compgen.models.copying import OwnAttention
 
 
 @pytest.mark.parametrize("step", [[[0, 1, 2, 7]], [[3, 4, 5, 6], [0, 1, 9, 2]]], ids=["shared steps", "own steps"])
@@ -36,3 +37,16 @@ def test_attention_by_its_definition(clip, activation, step):
                 weights = wanted.softmax(0)
                 mixed = sum(weights[j] * (maps[j, 1] + attention.position_values[k, place[j]]) for j in range(time))
                 torch.testing.assert_close(context[b, i, k * size : (k + 1) * size], mixed)
+
+
+def test_attention_to_what_is_written_by_its_definition():
+    torch.manual_seed(0)
+    own = OwnAttention(4, 3).double()
+    hidden, inside = torch.randn(2, 5, 4).double(), torch.ones(5, 5, dtype=torch.bool).tril(-1).unsqueeze(0)
+    notes = own.note(hidden)
+    context, scores = own(hidden, notes, inside)
+    assert (context[:, 0] == 0).all() and (scores[:, 0] == -1e9).all()  # nothing is written yet
+    for step in range(1, 5):
+        wanted = (notes[:, :step] @ own.query(hidden[:, step]).unsqueeze(2)).squeeze(2) / math.sqrt(3)
+        torch.testing.assert_close(scores[:, step, :step], wanted)
+        torch.testing.assert_close(context[:, step], (wanted.softmax(1).unsqueeze(2) * notes[:, :step]).sum(1))
