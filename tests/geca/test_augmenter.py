@@ -11,7 +11,7 @@ from compgen.data.examples import Dataset
 from compgen.errors import DataError, ExhaustedError, UserError
 from compgen.geca import building, definition, enumeration, tables
 from compgen.geca.augmenter import Geca
-from compgen.geca.compose import Composer
+from compgen.geca.compose import Composer, _ascending
 from compgen.geca.options import GecaOptions
 
 ALL = 300  # variants: more than there are candidates
@@ -192,6 +192,12 @@ def test_variants_limit_the_examples_of_a_template():
     assert len(made(data, spans=1)) == 2
     assert len(made(data, spans=1, variants=1)) == 1
     assert len(made(data, spans=1, variants=9)) == 3
+
+
+def test_templates_come_in_the_order_of_their_keys_and_none_is_left_out():
+    keys = np.random.default_rng(0).integers(0, 2**64, 40_000, dtype=np.uint64)
+    parts = [*_ascending(keys)]
+    assert len(parts) > 3 and np.concatenate(parts).tolist() == np.argsort(keys).tolist()
 
 
 def test_what_a_template_takes_is_drawn_by_how_many_templates_lend_it():
