@@ -230,7 +230,7 @@ def _read(
         dataset = read_dataset(spec, format, answers, columns, content, blanks)
     except DataError as error:
         if Path(spec).exists() and not answers and re.search(r", (line|row) \d", str(error)):
-            raise DataError(f"{error}; `{check}` shows all such mistakes and can mend them") from None
+            raise DataError(f"{error}; `{check}` shows all such mistakes and what to do") from None
         raise
     if remark := checks.worst(dataset):
         warnings.warn(f"{spec}: {remark}; `{check}` shows where", Remark, stacklevel=3)

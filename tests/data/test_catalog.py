@@ -130,7 +130,7 @@ def test_an_empty_name_is_no_folder(tmp_path, monkeypatch, name):
 def test_a_wrong_line_of_a_users_file_names_the_command_that_shows_all(tmp_path):
     for name in ("x.tsv", "my x.tsv"):
         (tmp_path / name).write_text("a\tb\nc\n")
-        shown = f"`cgen check {shlex.quote(str(tmp_path / name))}` shows all such mistakes and can mend them"
+        shown = f"`cgen check {shlex.quote(str(tmp_path / name))}` shows all such mistakes and what to do"
         with pytest.raises(DataError, match=re.escape("line 2: found no TAB in 'c'") + ".*" + re.escape(shown)):
             load(str(tmp_path / name))
     with pytest.raises(DataError) as answers:  # predictions are a program's: they are made again, not mended
