@@ -272,7 +272,9 @@ class Augmenter(ABC, Generic[O_co]):
             made += f", {report['distinct']:,} of them distinct"
         if "why" not in report:
             return made
-        wanted = f" of {report['asked']:,} asked for" if self._counted else f", fewer than the usual {report['asked']:,}"
+        wanted = (
+            f" of {report['asked']:,} asked for" if self._counted else f", fewer than the usual {report['asked']:,}"
+        )
         return f"{made}{wanted}: {report['why']}"
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:

@@ -14,7 +14,7 @@ from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, Vocabulary
 from compgen.errors import DataError
 from compgen.recombine.config import NO_SWAPS, SwapConfig
 from compgen.recombine.neighborhoods import Sequences, incidence
-from compgen.training.loop import Rows, bucketed
+from compgen.training.batches import Rows, bucketed
 
 ALIKE = 0.75  # least Jaccard similarity of the neighboring types of two source types that are interchangeable
 

@@ -28,7 +28,8 @@ from compgen.recombine.settings import settings
 from compgen.runtime.pool import PrototypePool
 from compgen.trained.architectures import architecture
 from compgen.trained.checkpoint import Checkpoint
-from compgen.training.loop import Outcome, discard_state, find_device, fingerprint, train
+from compgen.training.identity import fingerprint
+from compgen.training.loop import Outcome, discard_state, find_device, train
 from compgen.training.memory import check_memory
 
 BIGRAMS = 0.6  # a generator with more than this share of a bigram model's loss counts as undertrained

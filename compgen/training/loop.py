@@ -9,20 +9,16 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from compgen.data.random import Stream
 from compgen.data.vocabulary import PAD_ID
 from compgen.errors import CheckpointError, Interrupted, UserError
 from compgen.files import check_writable, lock, writing
@@ -33,16 +29,14 @@ from compgen.models.seeding import undrawn
 from compgen.models.trainable import Trainable
 from compgen.progress import Progress, note
 from compgen.trained.checkpoint import read_sealed, write_sealed
-from compgen.training.config import Configuration, OptimisationConfig
+from compgen.training.batches import Rows
+from compgen.training.config import OptimisationConfig
+from compgen.training.identity import Identity, differing
 from compgen.training.learning import AFTER, LEAST_UPDATES, losses, trouble
 
 LOG_EVERY = 50  # updates
 SAVE_EVERY = 60.0  # seconds
-DATA = "data"  # in an identity
 FLOOR = 0.05  # share of the learning rate at which a linear schedule ends
-
-Rows = NDArray[np.int64]
-Identity = dict[str, Any]  # what a training depends on, by name
 
 
 class Examples(Protocol):
@@ -90,7 +84,7 @@ def train(
     networks is the mean over tokens. `score`, if given, is called after each epoch (lower is better); the plateau
     schedule and the choice of the best weights depend on it. The log is in `OUT.log.jsonl`. The state is in
     `OUT.partial`, also when training is done: `discard_state` deletes it once the weights are safe elsewhere. `resume`
-    goes on from a state of the same `identity` (see `fingerprint`).
+    goes on from a state of the same `identity` (see `training.identity`).
 
     Raises:
         Interrupted: training was interrupted (its state is saved).
@@ -119,28 +113,6 @@ def find_device(name: str) -> str:
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("no CUDA device here: use cpu or auto")
     return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
-
-
-def fingerprint(config: Configuration, seed: int, *data: object) -> Identity:
-    """The identity of a training: its settings and seed by name, and a hash of its data (JSON-able)."""
-    settings = dict(_flat(config.model_dump(mode="json"))) | {"seed": seed}
-    return settings | {DATA: sha256(json.dumps(data).encode()).hexdigest()}
-
-
-def _flat(table: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested tables, by names with dots."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{name}{key}.")
-        else:
-            yield name + key, value
-
-
-def _differing(old: Identity, new: Identity) -> str:
-    """What differs between two trainings, in words; nothing if nothing does."""
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    told = [f"{name} was {old.get(name)!r:.40}, is {new.get(name)!r:.40}" for name in names if name != DATA]
-    return "; ".join(told + ["the training data (or the base model)"] * (DATA in names))
 
 
 def discard_state(out: Path) -> None:
@@ -302,7 +274,8 @@ class _Run:
     def check_last(self, rows: Rows) -> None:
         """Raise UserError if the last update diverged: the losses so far are those before it."""
         sequences, memories = (tensor.to(self.device) for tensor in self.examples.collate(rows))
-        self.require_finite(float(losses(self.network, sequences, memories).mean()))
+        with precision(self.device, self.config.precision == "bfloat16"):
+            self.require_finite(float(losses(self.network, sequences, memories).mean()))
 
     def seconds(self) -> float:
         """What training has taken so far, the parts before interruptions included."""
@@ -387,9 +360,9 @@ class _Run:
         state = _state(self.partial)
         if not isinstance(state["identity"], dict):
             raise CheckpointError(f"{self.partial}: saved by an earlier version: leave out --resume")
-        if differing := _differing(state["identity"], self.identity):
+        if changes := differing(state["identity"], self.identity):
             raise CheckpointError(
-                f"{self.partial}: saved by a training that differs: {differing}; give the same, or leave out "
+                f"{self.partial}: saved by a training that differs: {changes}; give the same, or leave out "
                 "--resume to begin anew"
             )
         for name in self.KEPT:
@@ -434,11 +407,3 @@ def _step(line: bytes) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return math.inf
-
-
-def bucketed(lengths: NDArray[np.int64], batch: int, rng: Stream) -> list[Rows]:
-    """Batches of rows of like length, in random order. Lengths are jittered so that batches differ between epochs."""
-    jitter = rng.uniform(0, max(1.0, float(lengths.std()) / 2), len(lengths))
-    order = np.argsort(lengths + jitter, kind="stable")
-    batches = np.array_split(order, max(1, round(len(order) / batch)))
-    return [batches[i] for i in rng.permutation(len(batches))]

@@ -15,7 +15,7 @@ from compgen.data.padding import padded
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import BOS_ID, EOS_ID
 from compgen.models.trainable import Trainable
-from compgen.training.loop import Rows, bucketed
+from compgen.training.batches import Rows, bucketed
 
 Pairs = list[tuple[list[int], list[int]]]
 P_FRESH = 0.5  # the share of fresh examples unless `p_aug` says otherwise

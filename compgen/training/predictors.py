@@ -21,14 +21,8 @@ from compgen.trained.architectures import MODULES, architecture
 from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.predictor import EXAMPLES
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
-from compgen.training.loop import (
-    Identity,
-    Outcome,
-    discard_state,
-    find_device,
-    fingerprint,
-    train,
-)
+from compgen.training.identity import Identity, fingerprint
+from compgen.training.loop import Outcome, discard_state, find_device, train
 from compgen.training.memory import check_memory
 from compgen.training.pairs import P_FRESH, Fresh, FreshExamples, PairExamples, Pairs
 

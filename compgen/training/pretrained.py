@@ -17,7 +17,8 @@ from compgen.models.pretrained import FILE, Ids, Pretrained
 from compgen.models.seeding import draws_alone, seed_torch
 from compgen.models.spelling import Spelling
 from compgen.training.config import PretrainedConfig
-from compgen.training.loop import discard_state, find_device, fingerprint
+from compgen.training.identity import fingerprint
+from compgen.training.loop import discard_state, find_device
 from compgen.training.pairs import Fresh, Pairs
 from compgen.training.predictors import check_examples, first_examples, fit, report, settings_of
 
