@@ -151,7 +151,7 @@ class StemCorrupt(Augmenter[StemCorruptOptions]):
             if idle >= PATIENCE:
                 self.why = (
                     f"found {len(new):,} of {count:,} new examples and no more in {idle * BLOCK:,} draws from "
-                    f"{self._these()}; ask for fewer: {self._rest()}"
+                    f"{self._these()}: {self._rest()}"
                 )
                 if not len(new):
                     raise ExhaustedError(f"StemCorrupt: {self.why}")

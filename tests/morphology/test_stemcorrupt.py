@@ -219,9 +219,9 @@ def test_all_there_are_can_be_had_and_no_more():
     assert len(both.sample(6)) == 6
     assert len(both.sample(7)) == 6
     assert re.search(r"found 6 of 7 new examples and no more in 1\d\d,\d\d\d draws", both.report()["why"])
-    assert both.report()["why"].endswith("ask for fewer: there may be no others, or a higher theta than 0.5 finds them")
+    assert both.report()["why"].endswith(" of 2: there may be no others, or a higher theta than 0.5 finds them")
     most = StemCorrupt(theta=1).fit(dataset(("aab", "aab", ("N",)), ("aba", "aba", ("N",))))
-    assert len(most.sample(7)) == 6 and most.report()["why"].endswith("ask for fewer: there may be no others")
+    assert len(most.sample(7)) == 6 and most.report()["why"].endswith(" of 2: there may be no others")
 
 
 def test_a_theta_that_changes_next_to_nothing_gives_up_before_memory_does():
