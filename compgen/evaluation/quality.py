@@ -146,7 +146,7 @@ class Quality:
         """What is wrong by LIMITS: a sentence for each warning, with advice."""
         found = []
         if self.asked is not None and self.made < self.asked:
-            found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer, or loosen what they must be like")
+            found.append(f"{self.made:,} of {self.asked:,} examples: ask for fewer")
         found += self._of_form()
         for share, where, advice in (
             (self.contradicting, "training", "do not train on these"),
@@ -163,7 +163,8 @@ class Quality:
             return found
         if self.made and 1 - self.distinct / self.made > LIMITS["repeated"]:
             found.append(
-                f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer, or drop repetitions"
+                f"{self.distinct:,} of {self.made:,} examples are distinct: ask for fewer, or drop repetitions (`cgen "
+                "check FILE --fix OUT --keep-targets`; for samples, `cgen sample --filter unique`)"
             )
         if copied:
             found.append(

@@ -246,7 +246,8 @@ class Substitute(Augmenter[SubstituteOptions]):
 
     def no_more(self) -> str:
         """Say that exchanges make only known examples by now."""
-        return "hardly any exchange of these pieces is new any more"
+        others = "; --rounds 2 may make others" if self.gold is None and self.options.rounds == 1 else ""
+        return f"hardly any exchange of these pieces is new any more{others}"
 
     def warnings(self) -> list[str]:
         """How many examples have spans that cannot be used; or that exchanges rarely agree with the data."""

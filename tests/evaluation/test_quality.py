@@ -91,11 +91,11 @@ def test_good_examples_have_no_warnings_and_each_limit_has_one():
     good = quality(dataset("b > g ( b )", "d > h"), dataset(*TRAIN), asked=2)
     assert good.warnings() == []
     for wrong, words in (
-        ({"asked": 3}, "2 of 3 examples"),
+        ({"asked": 3}, "2 of 3 examples: ask for fewer"),
         ({"balanced": 0.9 - LIMITS["unbalanced"]}, "brackets are balanced in 80.0%"),
         ({"contradicting": 0.03}, "3.0% of the examples have a source with another target in training"),
         ({"ambiguous": 0.03}, "keep one target of each source (`cgen check FILE --fix OUT`; for samples,"),
-        ({"made": 5}, "2 of 5 examples are distinct"),
+        ({"made": 5}, "2 of 5 examples are distinct: ask for fewer, or drop repetitions (`cgen check FILE --fix OUT"),
         ({"source": replace(good.source, new=(0.6, 0.6, 0.6))}, "60% of the tokens of a side are in no training"),
         ({"target": replace(good.target, new=(0.7, 0.7, 0.7))}, "70% of the tokens of a side are in no training"),
     ):

@@ -85,6 +85,13 @@ def test_fewer_samples_are_the_first_of_more(grammar):
     assert max(len(source) for source, _ in made.pairs()) > max(len(line.split(" -> ")[0].split()) for line in LINES)
 
 
+def test_where_one_exchange_makes_no_more_examples_two_may(grammar):
+    once, twice = (make("substitute", grammar=grammar, classes="one", rounds=n).fit(dataset(*LINES)) for n in (1, 2))
+    assert len(once.sample()) < len(twice.sample())
+    assert once.report()["why"].endswith("is new any more; --rounds 2 may make others")
+    assert twice.report()["why"].endswith("is new any more")
+
+
 def test_filters_leave_out_and_say_so(grammar):
     data = dataset(*LINES)
     given = {"grammar": grammar, "classes": "one", "rounds": 2}
