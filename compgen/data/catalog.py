@@ -244,7 +244,7 @@ def given(data: Dataset | str | Path) -> Dataset:
     if not isinstance(data, Dataset):
         raise UserError(
             f"found {type(data).__name__}, expected a Dataset, or the name of a file or of known data; of pairs, "
-            "Dataset.from_pairs makes a dataset"
+            "Dataset.from_pairs makes a dataset, of a Polars frame Dataset(frame)"
         )
     return data
 

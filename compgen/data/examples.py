@@ -56,15 +56,16 @@ class Dataset:
     def __post_init__(self) -> None:
         """Raise DataError unless the three columns are there with their types, and no value or token is missing."""
         if not isinstance(self.frame, pl.DataFrame):
-            kind = type(self.frame).__name__
-            raise DataError(
-                f"found {kind}, expected a DataFrame of Polars; of pairs, Dataset.from_pairs makes a dataset"
-            )
+            given = type(self.frame)
+            way = "of pairs, Dataset.from_pairs makes a dataset"
+            if given.__module__.startswith("pandas"):
+                way = 'polars.DataFrame(frame.to_dict("list")) makes one of a pandas frame'
+            raise DataError(f"found {given.__name__}, expected a DataFrame of Polars; {way}")
         for column, wanted in SCHEMA.items():
             found = self.frame.schema.get(column)
             if found != wanted:
-                kind = found or "no such column"
-                raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}")
+                kind, way = found or "no such column", _way(column, found)
+                raise DataError(f"a dataset needs a column {column!r} of type {wanted}: found {kind}{way}")
             if missing := self.frame[column].null_count():
                 raise DataError(f"column {column!r}: found {missing:,} missing values, expected none")
         for side in SIDES:
@@ -236,6 +237,15 @@ class Dataset:
     def __eq__(self, other: object) -> bool:
         """Whether both have the same rows in the same order."""
         return isinstance(other, Dataset) and self.frame.equals(other.frame)
+
+
+def _way(column: str, found: pl.DataType | None) -> str:
+    """How a frame is given a column that it lacks, or tokens for texts; nothing where that is not known."""
+    if column == "split" and found is None:
+        return '; frame.with_columns(split=polars.lit("train")) adds it'
+    if column in SIDES and found == pl.String:
+        return f"; frame.with_columns(polars.col({column!r}).str.extract_all(r'\\S+')) splits texts at spaces"
+    return ""
 
 
 def _some(splits: dict[str, int], form: str) -> str:

@@ -1,5 +1,6 @@
 """Datasets: building, splitting, joining, looking in."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 
 from compgen.data.compounds import Trees
-from compgen.data.examples import Dataset, Example, check_sides
+from compgen.data.examples import SIDES, Dataset, Example, check_sides
 from compgen.data.formats import write_dataset
 from compgen.data.signs import apart
 from compgen.errors import DataError, UserError
@@ -102,6 +103,19 @@ def test_unique_drops_repetitions_within_a_split_only():
 def test_a_frame_without_the_columns_is_refused(frame, message):
     with pytest.raises(DataError, match=message):
         Dataset(frame)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_the_way_from_a_frame_of_pandas_is_told(texts):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    sides = [" a  b", "A"] if texts else [["a", "b"], ["A"]]
+    names, frame = {"polars": pl}, pandas.DataFrame(dict(zip(SIDES, ([side] for side in sides), strict=True)))
+    for _ in range(2 + 2 * texts):  # each message has the next step
+        with pytest.raises(DataError, match="; ") as told:
+            Dataset(frame)
+        step = re.search(r"; (.*\)) (makes|splits|adds)", str(told.value))
+        frame = eval(step[1], names | {"frame": frame})
+    assert Dataset(frame) == Dataset.from_pairs([(["a", "b"], ["A"])])
 
 
 def test_examples_are_met_one_by_one():
