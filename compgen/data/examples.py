@@ -194,7 +194,10 @@ class Dataset:
 
         Raises:
             IndexError: there is no such example.
+            TypeError: what is given is neither a place nor a slice.
         """
+        if isinstance(which, str):
+            raise TypeError(f"found {which!r:.40}, expected a place or a slice; data.split({which!r:.40}) is a split")
         if isinstance(which, slice):
             return Dataset(self.frame[which])
         place = operator.index(which)

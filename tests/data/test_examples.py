@@ -127,6 +127,8 @@ def test_examples_are_met_one_by_one():
     for place in (4, -5):
         with pytest.raises(IndexError, match="a dataset of 4 examples"):
             both[place]
+    with pytest.raises(TypeError, match=r"expected a place or a slice; data.split\('train'\) is a split"):
+        both["train"]
 
 
 def test_a_dataset_shows_itself():
