@@ -73,9 +73,8 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     if options.as_json:
         _print_json(data, found, dataset, everything, applies, said)
     else:
-        given = [word for side, name in columns.given.items() for word in (f"--{side}", name)]
         saved = None if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
-        words = " ".join([saved or typed(data), *map(shlex.quote, given)])
+        words = (saved or typed(data)) + columns.options
         _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, saved)
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)

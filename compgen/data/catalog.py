@@ -225,7 +225,7 @@ def _read(
     spec: str, format: str | None, answers: bool, columns: Columns, content: bytes | None, blanks: bool
 ) -> Dataset:
     """Read a file, a folder or standard input, and name the command that shows more of what is wrong there."""
-    check = f"cgen check {typed(spec)}"
+    check = f"cgen check {typed(spec)}{columns.options}"
     try:
         dataset = read_dataset(spec, format, answers, columns, content, blanks)
     except DataError as error:

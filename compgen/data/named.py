@@ -1,6 +1,7 @@
 """Which columns of a table are sources and targets: by option, or by the names that people usually give them."""
 
 import difflib
+import shlex
 import warnings
 from collections.abc import Sequence
 from typing import ClassVar
@@ -46,6 +47,11 @@ class Columns(BaseModel):
     def given(self) -> dict[str, str]:
         """The names that were given, by side."""
         return {side: name for side, name in (("source", self.source), ("target", self.target)) if name is not None}
+
+    @property
+    def options(self) -> str:
+        """The names that were given, as they follow in a command: with a space before, and empty if there are none."""
+        return "".join(f" --{side} {shlex.quote(name)}" for side, name in self.given.items())
 
     def renaming(self, found: Sequence[str], place: str) -> dict[str, str]:
         """Return for each column its name in a dataset: `source` and `target` for the two sides.

@@ -10,6 +10,7 @@ from compgen.data import scan
 from compgen.data.catalog import DATASETS, load, names
 from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
+from compgen.data.named import Columns
 from compgen.errors import DataError
 
 SMALL = Dataset.from_pairs([(["jump"], ["I_JUMP"])])
@@ -133,6 +134,9 @@ def test_a_wrong_line_of_a_users_file_names_the_command_that_shows_all(tmp_path)
         shown = f"`cgen check {shlex.quote(str(tmp_path / name))}` shows all such mistakes and what to do"
         with pytest.raises(DataError, match=re.escape("line 2: found no TAB in 'c'") + ".*" + re.escape(shown)):
             load(str(tmp_path / name))
+    (tmp_path / "x.csv").write_text("q,its answer\na,b\nc\n")  # without the names, check would not see line 3
+    with pytest.raises(DataError, match=r"line 3: found 1 .*x\.csv --source q --target 'its answer'` shows all"):
+        load(str(tmp_path / "x.csv"), columns=Columns(source="q", target="its answer"))
     with pytest.raises(DataError) as answers:  # predictions are a program's: they are made again, not mended
         load(str(tmp_path / "x.tsv"), answers=True)
     assert "cgen check" not in str(answers.value)
