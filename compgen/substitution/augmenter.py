@@ -124,7 +124,7 @@ class Substitute(Augmenter[SubstituteOptions]):
     def _learn(self, dataset: Dataset, seed: int, watch: Watch) -> None:
         """Learn by one grammar."""
         given: Classes | None = "types" if self.options.lexicon else self.options.classes
-        classes = given or self._best_classes(dataset, seed)
+        classes = given or self._best_classes(dataset, seed, watch)
         self._derive(dataset, watch)
         self._tabulate(dataset, classes, seed)
         if not len(self._rows):
@@ -187,7 +187,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         """The places of hosts, and the pieces."""
         return self.exchanges.table
 
-    def _best_classes(self, dataset: Dataset, seed: int) -> Classes:
+    def _best_classes(self, dataset: Dataset, seed: int, watch: Watch = unwatched) -> Classes:
         """Choose classes by cross-validation: by how many templates of held-out examples exchanges in the others make.
 
         A template is a target without the tokens that are in the source, and no fold has templates of another. The
@@ -200,6 +200,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         fold = dict(zip(templates, random.permutation(len(templates)) % FOLDS, strict=True))
         covered: dict[Classes, float] = dict.fromkeys(CANDIDATES, 0.0)
         for held in range(FOLDS):
+            watch("try classes of pieces", held / FOLDS, "")
             rest = [pair for pair, template in template_of.items() if fold[template] != held]
             wanted = [pair for pair, template in template_of.items() if fold[template] == held]
             found = self._covered(Dataset.from_pairs(rest), wanted, seed) if rest else {}

@@ -131,7 +131,9 @@ def test_classes_are_tried_on_templates_that_the_others_do_not_have(monkeypatch)
         Substitute, "_covered", lambda _, rest, wanted, seed: tried.append((rest.pairs(), wanted)) or {}
     )
     lines = [f"{verb} {word} -> {verb.upper()} {word}" for verb in "pqrstu" for word in "abc"]
-    make("substitute")._best_classes(dataset(*lines), 0)
+    stages = []
+    make("substitute")._best_classes(dataset(*lines), 0, lambda stage, share, note: stages.append(share))
+    assert stages == [held / FOLDS for held in range(FOLDS)]
     assert len(tried) == FOLDS and sum(len(wanted) for _, wanted in tried) == len(lines)
     for rest, wanted in tried:
         assert len(rest) + len(wanted) == len(lines)
