@@ -184,10 +184,12 @@ def augment(
         UserError: there is no such method, option or split, or nothing can be made of the data.
     """
     from compgen.augmenters.base import Augmenter
-    from compgen.augmenters.registry import find, make
+    from compgen.augmenters.registry import find, make, summaries
     from compgen.configuration import check_options, names_of, settings_of
     from compgen.data.catalog import given
 
+    if isinstance(data, str) and data in summaries() and (not isinstance(method, str) or method not in summaries()):
+        raise UserError(f"augment: found the method {data!r} first, expected the data: augment(data, {data!r})")
     known = [*names_of(augment)[2:], *settings_of(find(method).options_type)]
     others = {*names_of(Augmenter.__init__), "overrides"}  # the augmenter refuses `overrides` with advice of its own
     check_options(method, [name for name in options if name not in others], known)

@@ -93,6 +93,9 @@ def test_a_method_is_called_by_its_name(data, tmp_path):
     assert "c" in {token for source, _ in every for token in source}
     with pytest.raises(compgen.UserError, match="no method 'geka'"):
         compgen.augment(data, "geka")
+    for swapped in (data, str(tmp_path / "x.tsv")):
+        with pytest.raises(compgen.UserError, match=r"found the method 'geca' first, .*: augment\(data, 'geca'\)"):
+            compgen.augment("geca", swapped)
     with pytest.raises(
         compgen.UserError, match=r"concat: no option .spann.: expected one of count, seed, split, separator$"
     ):
