@@ -155,7 +155,7 @@ def _print(
     """
     from compgen.data.checks import APART
 
-    unread = f"no command reads it; examples that can be made out: {found.rows.height:,}"
+    unread = f"no command reads it as it is; examples that can be made out: {found.rows.height:,}"
     show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
         advice = one.advice.replace("cgen data write DATA --signs apart -o OUT", _apart(words, found))
@@ -193,7 +193,8 @@ def _next(words: str, found: "Table", dataset: "Dataset | None", applies: dict[s
     try:
         mended = mend(found, keep_targets=True)  # which of several targets is right, only people know
     except DataError:
-        return f"mend it by hand, then cgen check {words}"
+        named = f"cgen check {words} {found.naming}; if its first line is no names of columns, " if found.naming else ""
+        return f"{named}mend it by hand, then cgen check {words}"
     by_hand = (NAME, RENAME)  # --fix cannot do that
     wrong = (one for one in (*mended.left_out, *found.findings) if one.advice not in by_hand)
     worse = any(one.severity != "note" for one in wrong)

@@ -53,6 +53,7 @@ class Table(NamedTuple):
         rows: see `checks`; and `rest`, further columns as JSON, or null.
         findings: about lines that are not in `rows`, and about the table's form.
         place: what the numbers count: line or example.
+        naming: options that name the columns as is likely meant, where the table has no usual names; or empty.
     """
 
     format: str
@@ -60,6 +61,7 @@ class Table(NamedTuple):
     rows: pl.DataFrame
     findings: list[Finding]
     place: str = "line"
+    naming: str = ""
 
 
 def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Table:
@@ -253,28 +255,30 @@ def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
 
 def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
     """Take nothing from a CSV without names of columns: any choice of source and target would be a guess."""
-    first, advice = rows[0][1], _advice(rows)
+    first, (advice, options) = rows[0][1], _advice(rows)
     again = repeated(first)
-    what = f"no names of columns in the first line: {', '.join(first):.80}"
+    what = f"no usual names of columns in the first line: {', '.join(first):.80}"
     if again == "":
         what, advice = "the first line has several columns without a name", "delete them, or give them names"
     elif again is not None and any(plain(again) in usual for usual in USUAL.values()):
         what, advice = f"the first line has the name {again!r} twice", f"give one of them another name; {advice}"
     finding = Finding("error", what, [], advice)
-    return table._replace(meaning="fields without names", findings=[*table.findings, finding])
+    meaning = "fields without usual names"
+    return table._replace(meaning=meaning, findings=[*table.findings, finding], naming=options)
 
 
-def _advice(rows: list[tuple[int, list[Any]]]) -> str:
-    """What to do about a CSV whose first line has no usual names of columns."""
+def _advice(rows: list[tuple[int, list[Any]]]) -> tuple[str, str]:
+    """What to do about a CSV whose first line has no usual names of columns, and options that may name them."""
     first = rows[0][1]
     advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
     usable = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
     if any(plain(name) in TAGS for name in usable):
-        return f"{advice}; if these are names of columns of words, call them lemma, form and tags"
+        return f"{advice}; if these are names of columns of words, call them lemma, form and tags", ""
     if len(usable) > 1 and len({*first}) == len(first):
         sides = [name for at, name in enumerate(first) if name in usable and _may_be_side(rows[1:], at)]
-        advice += f"; if these are names, say which are meant, as: {naming(*(sides + usable)[:2])}"
-    return f"{advice}; {ALONE}" if len(usable) == 1 else advice
+        options = naming(*(sides + usable)[:2])
+        return f"{advice}; if these are names, say which are meant, as: {options}", options
+    return f"{advice}; {ALONE}" if len(usable) == 1 else advice, ""
 
 
 def _may_be_side(rows: list[tuple[int, list[Any]]], at: int) -> bool:

@@ -111,7 +111,7 @@ WRONG = [
         2,
         "line 1: found the tags 'V;PST' in second place, expected lemma TAB form",
     ),
-    ("no_header.csv", "how many,count\nwhere is,place\n", 2, "error    no names of columns in the first line"),
+    ("no_header.csv", "how many,count\nwhere is,place\n", 2, "error    no usual names of columns in the first line"),
     ("no_names.csv", "question,query,,\na,b,,\n", 2, "error    the first line has several columns without a name\n"),
     ("indented.jsonl", '{\n "source": "a",\n "target": "b"\n}\n', 2, "no JSON in UTF-8, expected on one line {"),
     ("tabs.csv", "how many\tcount\nwhere is\tplace\n", 2, "names of columns\n         pairs or words? name it .tsv"),
@@ -123,7 +123,7 @@ WRONG = [
         2,
         "found 'query' and 'sql': say which is the target by --target",
     ),
-    ("only_source.csv", "question,x\na,b\n", 2, "no names of columns in the first line"),
+    ("only_source.csv", "question,x\na,b\n", 2, "no usual names of columns in the first line"),
     ("semicolons.csv", "source;target\na, b;c\n", 0, "columns 'source' and 'target'; train 1"),
     ("not_json.jsonl", f"{GOOD}nope\n", 2, "error    line 2: no object of JSON in UTF-8"),
     ("numbers.jsonl", f'{GOOD}{{"source": 1, "target": "b"}}\n', 2, "error    line 2: a side that is missing"),
@@ -150,6 +150,17 @@ def folder(tmp_path, monkeypatch):
 
 def written(folder, name, content):
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def test_the_command_that_names_the_columns_of_a_csv_is_next(folder):
+    written(folder, "x.csv", "recipe,steps\na b,A B\nc b,C B\n")
+    text = said("check", "x.csv")[1]
+    assert "x.csv: csv; fields without usual names; no command reads it as it is;" in text
+    command, otherwise = text.rsplit("\nNext: cgen ", 1)[1].rstrip("\n").split("; if its first line is no names of ")
+    assert command == "check x.csv --source recipe --target steps" and said(*command.split())[0] == 0
+    assert otherwise == "columns, mend it by hand, then cgen check x.csv"
+    written(folder, "x.csv", "one,one\na,b\n")
+    assert said("check", "x.csv")[1].endswith("\nNext: mend it by hand, then cgen check x.csv\n")
 
 
 @pytest.mark.parametrize(("name", "content", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
