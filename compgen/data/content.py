@@ -80,7 +80,7 @@ def _opened(path: str | Path) -> Iterator["io.BufferedReader[Any] | gzip.GzipFil
             packed = start.startswith(GZIP_MAGIC) or (start and name.endswith(".gz"))
             unpacked = stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
             if unpacked.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                raise DataError(f"{name}: this looks like UTF-16, expected UTF-8: save it so")
+                raise DataError(f"{name}: this looks like UTF-16, expected UTF-8: iconv -f utf-16 -t utf-8 FILE > NEW")
             yield unpacked
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None

@@ -92,7 +92,7 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         unread = Finding("error", NO_TEXT, [content.count(b"\n", 0, error.start) + 1], SAVE)
-        table = _of_lines(spec, format, columns, content.decode("utf-8", "replace").encode())
+        table = _of_lines(spec, format, columns, _as_latin1(content))
         return table._replace(findings=[unread, *table.findings])
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
@@ -108,6 +108,12 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
     if not found.rows:
         return _strictly(spec, columns, format, content)  # whose message says why
     return _understood(format, found, columns, name_of(spec))
+
+
+def _as_latin1(content: bytes) -> bytes:
+    """Take bytes that are no UTF-8 for Latin-1, so that their letters stay apart, and none counts as lost before."""
+    text = content.decode("utf-8", "surrogateescape")  # such bytes become U+DC80 to U+DCFF
+    return re.sub("[\udc80-\udcff]", lambda byte: chr(ord(byte[0]) - 0xDC00), text).encode()
 
 
 def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = None) -> Table:

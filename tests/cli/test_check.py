@@ -338,7 +338,7 @@ def test_the_next_command_names_the_columns_that_were_given(folder, monkeypatch)
         (
             "utf16.tsv",
             "Öl\tb\nc\td\n".encode("utf-16"),
-            "utf16.tsv: this looks like UTF-16, expected UTF-8: save it so",
+            "utf16.tsv: this looks like UTF-16, expected UTF-8: iconv -f utf-16 -t utf-8 FILE > NEW",
         ),
     ],
 )

@@ -98,7 +98,7 @@ WRONG = [
     ("apart.tsv", "cafe\u0301\tx\n", 0, "warning  line 1: accents stored apart from their letters"),
     ("control.tsv", "a\tb\nc\x07\td\n", 2, "error    line 2: a control character, or a special symbol"),
     ("special.tsv", "a\tb\nc <unk>\td\n", 2, "error    line 2: a control character, or a special symbol"),
-    ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "line 2: a character lost in a conversion"),
+    ("latin.tsv", b"a\tb\ncaf\xe9\td\n", 2, "error    line 2: bytes that are no UTF-8"),
     ("words.tsv", "gehen\tging\tV;PST\nsehen\tsah\tV;PST\n", 0, "unimorph; lemma TAB form TAB tags"),
     ("lemmas.tsv", "gehen\tV;PST\nsehen\tV;PST\n", 0, "warning  words to inflect, lemma TAB tags, without forms\n"),
     ("lemmas.tsv", "gehen\tV;PST\nsehen\tV;PST\n", 0, "\nNext: cgen predict MODEL lemmas.tsv -o inflected.tsv\n"),
@@ -161,6 +161,13 @@ def test_the_command_that_names_the_columns_of_a_csv_is_next(folder):
     assert otherwise == "columns, mend it by hand, then cgen check x.csv"
     written(folder, "x.csv", "one,one\na,b\n")
     assert said("check", "x.csv")[1].endswith("\nNext: mend it by hand, then cgen check x.csv\n")
+
+
+def test_only_what_was_lost_before_is_told_of_a_table_in_latin_1(folder):
+    written(folder, "x.tsv", "a\tb\ncaf\xe9\td\ncaf\xe8\te\n".encode("latin-1") + f"{LOST}\tf\n".encode())
+    text = said("check", "x.tsv")[1]
+    assert "error    line 2: bytes that are no UTF-8" in text and "warning  line 4: a character lost" in text, text
+    assert "another target" not in text  # the two letters are not the same
 
 
 @pytest.mark.parametrize(("name", "content", "code", "says"), WRONG, ids=[row[0] for row in WRONG])
