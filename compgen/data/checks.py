@@ -355,6 +355,15 @@ def unsegmented(rows: pl.DataFrame) -> Finding | None:
     return None
 
 
+def copies(rows: pl.DataFrame) -> Finding | None:
+    """Targets that are, nearly all of them, their sources."""
+    same = rows.select(((pl.col("source") == pl.col("target")) & (pl.col("target") != "")).sum()).item()
+    if rows.height < FEWEST or same < NEARLY * rows.height:
+        return None
+    what = f"{same:,} of {rows.height:,} targets are the same as their sources"
+    return Finding("warning", what, [], "see whether source and target are the columns that you mean")
+
+
 def glued(rows: pl.DataFrame) -> Finding | None:
     """Brackets that are part of tokens, in most rows of a side with several tokens."""
     inside = {side: rows[side].str.contains(rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S") for side in SIDES}
@@ -407,5 +416,5 @@ def repeated_tags(rows: pl.DataFrame) -> Finding | None:
 CHECKS: tuple[Check, ...] = (
     *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible),
     *(no_break, replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
-    repeated_tags,
+    *(repeated_tags, copies),
 )

@@ -25,6 +25,14 @@ def test_brackets_are_no_matter_where_most_rows_have_none_or_most_do_not_pair():
     assert checks.brackets(rows(*[("a", "b )")] * 9, ("a", "b ( )"))) is None
 
 
+def test_targets_that_are_their_sources_are_a_warning_for_ten_examples_of_which_nine_tenths_are_so():
+    same, other, sentence = (("go left", "go left"), ("go left", "L"), ("go left", ""))
+    assert checks.copies(rows(*[same] * 18, *[other] * 2)).what == "18 of 20 targets are the same as their sources"
+    assert checks.copies(rows(*[same] * 17, *[other] * 3)) is None and checks.copies(rows(*[same] * 9)) is None
+    assert checks.copies(rows(*[sentence] * 20)) is None and checks.copies(rows(*[("", "")] * 20)) is None
+    assert [one.severity for one in findings(rows(*[same] * 10)) if "same as their" in one.what] == ["warning"]
+
+
 def test_a_file_of_answers_needs_no_split_to_learn_from():
     assert checks.splits(rows(("a", "b", "predicted"), ("c", "d", "predicted"))) is None
     assert checks.splits(rows(("a", "b", "predicted"), ("c", "d", "mine"))).severity == "error"
