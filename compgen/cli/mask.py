@@ -17,6 +17,7 @@ from compgen.cli.common import (
     write_out,
 )
 from compgen.cli.options import argument, option, with_options
+from compgen.data.content import typed
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_apart, check_writable
@@ -87,7 +88,10 @@ def mask(
         with atomic_path(found) as temporary:
             temporary.write_text("".join(f"{' '.join(name)}\n" for name in sorted(listed)), encoding="utf-8")
     write_dataset(masked, out, format)
-    say(_summary(dataset, masked, len(listed)))
+    told = _summary(dataset, masked, len(listed))
+    if found is not None:
+        told += f"; delete words that are no names from {typed(found)}, and mask again with --names {typed(found)}"
+    say(told)
 
 
 def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:

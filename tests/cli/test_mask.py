@@ -29,7 +29,8 @@ def folder(tmp_path, monkeypatch):
 def test_names_are_masked_and_come_back(folder):
     done = run("mask", "pairs.tsv", "--found", "found.txt", "-o", "masked.jsonl")
     assert done.exit_code == 0, done.exception
-    assert "2 names, found in 2 of 4 examples; 3 distinct targets, 3 when masked" in done.stderr
+    said = "2 names, found in 2 of 4 examples; 3 distinct targets, 3 when masked; delete words that are no names"
+    assert f"{said} from found.txt, and mask again with --names found.txt\n" in done.stderr
     assert (folder / "found.txt").read_text() == "texas\nyork\n"  # new stands alone, too
     rows = [json.loads(line) for line in (folder / "masked.jsonl").read_text().splitlines()]
     assert rows[0] | {"split": ""} == {
@@ -41,7 +42,8 @@ def test_names_are_masked_and_come_back(folder):
     assert run("unmask", "masked.jsonl", "--masked", "masked.jsonl", "-o", "back.tsv").exit_code == 0
     assert (folder / "back.tsv").read_text() == PAIRS
     for name in ("m.csv", "m.json", "m.parquet", "m"):
-        assert run("mask", "pairs.tsv", "-o", name).exit_code == 0
+        done = run("mask", "pairs.tsv", "-o", name)
+        assert done.exit_code == 0 and "delete words" not in done.stderr
         assert run("unmask", name, "--masked", name, "-o", "back.tsv").exit_code == 0
         assert (folder / "back.tsv").read_text() == PAIRS
 
