@@ -88,19 +88,19 @@ def mask(
         with atomic_path(found) as temporary:
             temporary.write_text("".join(f"{' '.join(name)}\n" for name in sorted(listed)), encoding="utf-8")
     write_dataset(masked, out, format)
-    told = _summary(dataset, masked, len(listed))
-    if found is not None:
-        told += f"; delete words that are no names from {typed(found)}, and mask again with --names {typed(found)}"
-    say(told)
+    say(_summary(dataset, masked, len(listed), found))
 
 
-def _summary(dataset: "Dataset", masked: "Dataset", names: int) -> str:
-    """Say how much was masked."""
+def _summary(dataset: "Dataset", masked: "Dataset", names: int, listed: Path | None) -> str:
+    """Say how much was masked, and what to do with the file in which names that were found are `listed`."""
     some = sum(text != "{}" for text in masked.frame["names"])
     before, after = (one.frame["target"].n_unique() for one in (dataset, masked))
     found = f"{names:,} names, found in {some:,} of {len(masked):,} examples"
     without = not dataset.frame["target"].list.len().sum()  # questions that are to be answered
-    return found if without else f"{found}; {before:,} distinct targets, {after:,} when masked"
+    found += "" if without else f"; {before:,} distinct targets, {after:,} when masked"
+    if listed is None:
+        return found
+    return f"{found}; delete words that are no names from {typed(listed)}, and mask again with --names {typed(listed)}"
 
 
 @with_options
