@@ -235,8 +235,8 @@ def quality(made: Dataset, training: Dataset, asked: int | None = None, derives:
         derivable=derivable,
         training_derivable=training_derivable,
         contradicting=_share(known - copies, ours.height) if paired else 0.0,
-        ambiguous=_ambiguous(ours) if paired else 0.0,
-        training_ambiguous=_ambiguous(theirs) if paired else 0.0,
+        ambiguous=ambiguous(ours) if paired else 0.0,
+        training_ambiguous=ambiguous(theirs) if paired else 0.0,
         templates=len(patterns),
         new_templates=len(patterns) - int(patterns.is_in(old_patterns.implode()).sum()),
         distance=_distance(made.frame, stream(Purpose.QUALITY, 0, 0)),
@@ -256,7 +256,7 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def _ambiguous(keys: pl.DataFrame) -> float:
+def ambiguous(keys: pl.DataFrame) -> float:
     """The share of examples whose source has several targets."""
     targets = keys.group_by("source").agg(number=pl.col("target").n_unique(), rows=pl.len())
     return _share(int(targets.filter(pl.col("number") > 1)["rows"].sum()), keys.height)

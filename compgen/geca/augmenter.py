@@ -21,6 +21,8 @@ from compgen.progress import Watch
 if TYPE_CHECKING:
     from compgen.geca.shards import Job
 
+CONTRADICTING = 0.5  # the share of samples whose source has several targets from which on a narrow window is the cause
+
 
 class Geca(Augmenter[GecaOptions]):
     """Replace fragments of examples by others that share an environment with them (Andreas 2020).
@@ -103,6 +105,18 @@ class Geca(Augmenter[GecaOptions]):
     def no_more(self) -> str:
         """Return why fewer examples were made than asked for."""
         return "with these options the data license no more"
+
+    def warnings(self) -> list[str]:
+        """That a window is so narrow that most samples contradict others."""
+        from compgen.evaluation.quality import ambiguous
+
+        window = self.options.window
+        if window is None or self._made.is_empty() or ambiguous(self._made) <= CONTRADICTING:
+            return []
+        return [
+            f"most of the examples have a source with another target: --window {window} may be too narrow to tell "
+            "where a fragment fits; try a larger one, or none, which compares whole templates"
+        ]
 
     def in_words(self) -> str:
         """Return the report in words, for people."""

@@ -311,3 +311,16 @@ def test_too_many_spans_to_name_are_refused():
     data = sentences(" ".join(map(str, range(300))))
     with pytest.raises(UserError, match="expected at most 255"):
         Geca(spans=8, longest=300).fit(data)
+
+
+def test_a_narrow_window_that_makes_contradictions_is_named():
+    orders = ("{0} -> {1}", "{0} twice -> {1} {1}", "{0} left -> T {1}", "{0} left twice -> T {1} T {1}")
+    orders += ("{0} and run -> {1} R", "{0} after run -> R {1}")
+    verbs = {"walk": "W", "jump": "J", "run": "R"}
+    data = pairs("look -> L", *(order.format(*verb) for verb in verbs.items() for order in orders))
+    narrow, wide = Geca(window=0).fit(data), Geca(window=9).fit(data)
+    assert narrow.warnings() == []  # nothing is made yet
+    assert len(narrow.sample()) and len(wide.sample())
+    (said,) = narrow.warnings()
+    assert "--window 0 may be too narrow" in said
+    assert wide.warnings() == []
