@@ -269,21 +269,26 @@ def _name_of(path: Path, stream: BinaryIO) -> str:
     return str(path) if str(path).isprintable() else f"/dev/fd/{stream.fileno()}"
 
 
+def _loaded(path: Path) -> dict[str, Any]:
+    """The content of a file that torch.save wrote; ValueError if it would take more memory than the file."""
+    with zipfile.ZipFile(path) as packed:  # torch reads older kinds of files, too, which say less of their sizes
+        if sum(entry.file_size for entry in packed.infolist()) > path.stat().st_size:
+            raise ValueError("compressed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the message of `_read` says it
+        with path.open("rb") as stream:
+            mapped = torch.load(_name_of(path, stream), map_location="cpu", weights_only=True, mmap=True)
+    if _stored(mapped) > path.stat().st_size:  # the numbers of one tensor may lie in those of another
+        raise ValueError("overlapping")
+    return copy.deepcopy(mapped)  # from the map, which would change with the file
+
+
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the content of a file that torch.save wrote, and its digest. It takes no more memory than the file."""
+    """Return the content of a checkpoint, and its digest. It takes no more memory than the file."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise CheckpointError(f"{path}: a pipe or a device, expected a checkpoint file")
     try:
-        with zipfile.ZipFile(path) as packed:  # torch reads older kinds of files, too, which say less of their sizes
-            if sum(entry.file_size for entry in packed.infolist()) > path.stat().st_size:
-                raise ValueError("compressed")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # our message says it
-            with path.open("rb") as stream:
-                mapped = torch.load(_name_of(path, stream), map_location="cpu", weights_only=True, mmap=True)
-        if _stored(mapped) > path.stat().st_size:  # the numbers of one tensor may lie in those of another
-            raise ValueError("overlapping")
-        content = copy.deepcopy(mapped)  # from the map, which would change with the file, into memory
+        content = _loaded(path)
         return content, digest({key: value for key, value in content.items() if key != "digest"})
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: no such file") from error
