@@ -122,12 +122,12 @@ class Findings:
     def why_updates(self) -> str:
         """Why so many updates: of the comparison on validation, and of what was tested, which may have more."""
         why, points = self.experiment.planned["why"], self.experiment.lengthened["points"]
-        found = ", ".join(f"{point['score']:.1%} after {point['updates']:,}" for point in points)
-        if self.experiment.updates > self.plan.updates:
-            return (
-                f"{self.plan.updates:,} on validation ({why}), where {self.experiment.choice} gains by more ({found})"
-            )
-        return why if len(points) == 1 else f"{why}; {self.choice} does not gain by more ({found})"
+        if len(points) == 1:
+            return why
+        scores = ", ".join(f"{point['score']:.1%} after {point['updates']:,}" for point in points)
+        if self.experiment.updates == self.plan.updates:
+            return f"{why}; {self.experiment.choice} does not gain by more ({scores})"
+        return f"{self.plan.updates:,} on validation ({why}), where {self.experiment.choice} gains by more ({scores})"
 
     def undertrained(self) -> str:
         """A warning, if the predictor did not learn the training examples, or was still getting much better."""

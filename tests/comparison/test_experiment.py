@@ -258,6 +258,7 @@ def test_a_chosen_method_that_makes_nothing_of_all_examples_leaves_the_bare_data
     assert findings.choice == BARE_SYSTEM
     assert findings.chosen().why.startswith("geca x1 has the best mean accuracy") and findings.plan.rounds > 1
     assert findings.failed() == "geca x1"
+    assert findings.why_updates().endswith("; geca x1 does not gain by more (60.2% after 1,000, 60.2% after 2,000)")
     (said,) = (one for one in findings.remarks() if one.startswith("Not tested"))
     assert (
         said == "Not tested: geca, csl, recombine; the best on validation data made nothing of all training examples."
