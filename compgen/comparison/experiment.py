@@ -5,7 +5,7 @@
     2. let every method make examples from the carved training data, and train the predictor on each system
     3. plan again by what that took; go on with the best systems, and with the union of the two best methods
     4. choose by validation alone, and write the choice down
-    5. double the updates while the chosen system gains by it on validation, if there is time
+    5. double the updates while the chosen system may gain by it on validation, if there is time
     6. train the bare data, the control and the chosen system on all training examples, with several seeds
     7. open the test part: answer it by all of these predictors
 
@@ -251,17 +251,23 @@ class Experiment(Planning):
         return self.decided("updates", self.lengthen)
 
     def lengthen(self) -> dict[str, Any]:
-        """Double the updates while the chosen system gains by it on validation, if there is time.
+        """Double the updates while the chosen system may gain by it on validation, if there is time.
 
-        The plan goes by the bare data; many synthetic examples take longer to learn.
+        The plan goes by the bare data; many synthetic examples take longer to learn. A gain of a point is excluded by
+        a standard error: what few examples do not show may be there, and too many updates cost time alone.
         """
-        points: list[dict[str, Any]] = [{"updates": self.plan.updates, "score": self.score(self.choice)}]
-        while self.choice.methods and last_rise(points) >= GAIN and self.fits(2 * points[-1]["updates"]):
+        points = [self.point(self.plan.updates)]
+        while self.choice.methods and may_rise(points) and self.fits(2 * points[-1]["updates"]):
             updates = 2 * points[-1]["updates"]
             self.run(self.validations(updates))
-            points.append({"updates": updates, "score": self.score(self.choice, updates=updates)})
-        best = points[-1] if last_rise(points) >= GAIN else points[-2]
+            points.append(self.point(updates))
+        best = points[-1] if may_rise(points) else points[-2]
         return {"updates": best["updates"], "points": points}
+
+    def point(self, updates: int) -> dict[str, Any]:
+        """The chosen system's score on validation after so many updates, and its standard error."""
+        error = math.sqrt(_variance(self.results(self.choice, updates=updates)))
+        return {"updates": updates, "score": self.score(self.choice, updates=updates), "error": error}
 
     def validations(self, updates: int) -> list[Step]:
         """The trials of the chosen system on validation, in all rounds."""
@@ -352,8 +358,14 @@ class Experiment(Planning):
 
 
 def last_rise(points: Sequence[dict[str, Any]]) -> float:
-    """What the chosen system's score gained by the last doubling of updates; infinite before there was one."""
-    return points[-1]["score"] - points[-2]["score"] if len(points) > 1 else math.inf
+    """What the chosen system's score gained by the last doubling of updates."""
+    found: float = points[-1]["score"] - points[-2]["score"]
+    return found
+
+
+def may_rise(points: Sequence[dict[str, Any]]) -> bool:
+    """Whether the last doubling of updates may have gained a point, by a standard error; true before there was one."""
+    return len(points) < 2 or last_rise(points) + math.hypot(points[-1]["error"], points[-2]["error"]) >= GAIN
 
 
 def _variance(results: Sequence[dict[str, Any]]) -> float:

@@ -121,13 +121,13 @@ class Findings:
 
     def why_updates(self) -> str:
         """Why so many updates: of the comparison on validation, and of what was tested, which may have more."""
-        why, points = self.experiment.planned["why"], self.experiment.lengthened["points"]
+        why, points = str(self.experiment.planned["why"]), self.experiment.lengthened["points"]
         if len(points) == 1:
             return why
         scores = ", ".join(f"{point['score']:.1%} after {point['updates']:,}" for point in points)
         if self.experiment.updates == self.plan.updates:
             return f"{why}; {self.experiment.choice} does not gain by more ({scores})"
-        return f"{self.plan.updates:,} on validation ({why}), where {self.experiment.choice} gains by more ({scores})"
+        return f"{self.plan.updates:,} on validation ({why}), where {self.experiment.choice} has {scores}"
 
     def undertrained(self) -> str:
         """A warning, if the predictor did not learn the training examples, or was still getting much better."""
