@@ -23,6 +23,7 @@ from compgen.configuration import described, load_config, shipped, values_of
 from compgen.data.catalog import DATASETS
 from compgen.recombine.config import RecombineConfig
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
+from compgen.training.identity import flat
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -74,16 +75,8 @@ def configurations() -> str:
         parts += [f"## {command}\n", f"Values are those of `{name}`.\n", _table(load_config(kind, name))]
     parts.append("## Shipped files\n")
     for name in shipped():
-        parts += [f"### {name}\n", "```text", *(f"{key} = {value!r}" for key, value in _flat(values_of(name))), "```\n"]
+        parts += [f"### {name}\n", "```text", *(f"{key} = {value!r}" for key, value in flat(values_of(name))), "```\n"]
     return "\n".join(parts)
-
-
-def _flat(table: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield before + key, value
 
 
 def _table(model: BaseModel) -> str:

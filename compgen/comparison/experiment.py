@@ -276,7 +276,8 @@ class Experiment(Planning):
     def fits(self, updates: int) -> bool:
         """Whether there is time to train the chosen system for so many updates, on validation and for the test."""
         tried, makes = self.validations(self.plan.updates), self.makes([self.choice], 0)
-        trials = len(tried) + 3 * self.rest.seeds  # the bare data and the control are trained for as long
+        left = sum(not self.done(step) for step in self.validations(updates))  # fewer when a killed run goes on
+        trials = left + 3 * self.rest.seeds  # the bare data and the control are trained for as long
         each = self.seconds_of(tried) * updates / self.plan.updates
         needed = trials * each + len(makes) * self.seconds_of(makes)
         return updates <= LAST_UPDATES and needed <= self.workers.count * (self.seconds - self.elapsed())

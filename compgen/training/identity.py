@@ -14,15 +14,15 @@ Identity = dict[str, Any]  # what a training depends on, by name
 
 def fingerprint(config: Configuration, seed: int, *data: object) -> Identity:
     """The identity of a training: its settings and seed by name, and a hash of its data (JSON-able)."""
-    settings = dict(_flat(config.model_dump(mode="json"))) | {"seed": seed}
+    settings = dict(flat(config.model_dump(mode="json"))) | {"seed": seed}
     return settings | {DATA: sha256(json.dumps(data).encode()).hexdigest()}
 
 
-def _flat(table: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Any]]:
     """The values of nested tables, by names with dots."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{name}{key}.")
+            yield from flat(value, f"{name}{key}.")
         else:
             yield name + key, value
 

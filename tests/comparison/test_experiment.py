@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -521,6 +522,26 @@ def test_what_is_tested_has_as_many_updates_as_the_choice_gains_by_in_the_time(t
     assert whole == {str(updates)} == {str(found.updates)}
     findings = Findings(found, divide(data()), [], tested)
     assert tried in findings.why_updates() and not findings.undertrained()
+
+
+def test_a_run_that_is_killed_while_updates_are_doubled_tests_as_many(tmp_path):
+    """In the least time in which they are doubled, what is done already must not be counted as still to do."""
+
+    def run(name: str, seconds: float, dies_after: int = 10**9) -> tuple[Experiment, MadeUp]:
+        workers = Learning(tmp_path / name, lambda _: 0.0, dies_after=dies_after)
+        found = experiment(tmp_path / name, workers, seconds)
+        with suppress(KilledError):
+            _ = found.updates
+        return found, workers
+
+    runs = (run(f"in-{quarters}", quarters / 4) for quarters in range(144, 240))
+    found, workers = next(one for one in runs if one[0].rest.rounds > 1 and one[0].updates > one[0].plan.updates)
+    updates, end = found.updates, f"-{found.updates}"
+    longer = [at for at, name in enumerate(workers.ran) if name.startswith("train-geca") and name.endswith(end)]
+    assert len(longer) == found.rest.rounds > 1
+    for dies_after in longer[1:]:
+        run(f"killed-{dies_after}", found.seconds, dies_after)
+        assert run(f"killed-{dies_after}", found.seconds)[0].updates == updates
 
 
 def test_few_validation_examples_do_not_end_the_doubling_of_updates(tmp_path):
