@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel, Field
@@ -224,30 +224,24 @@ class SplitOptions(BaseModel):
             say(f"{name_of(data)}: {said}")
         return dataset
 
-    def training(self, dataset: "Dataset") -> int | None:
-        """Return how many examples to train on; None for the default.
+    def write(self, dataset: "Dataset", by: str, **rule: Any) -> "Divergences | None":
+        """Split a dataset by a rule with its options, write that, and print its sizes and divergences.
 
-        Raises:
-            UserError: --train and --test are given, or no example is left to train on.
+        Return the divergences; None without compounds.
         """
-        from compgen.data.splits import training_size
-
-        return training_size(dataset, self.train, self.test)
-
-    def write(self, dataset: "Dataset", parts: "Dataset", inventory: "Inventory | None" = None) -> "Divergences | None":
-        """Write a dataset's split, and print its sizes and divergences, which are returned; None without compounds."""
         from compgen.data.compounds import measure, usual_inventory
-        from compgen.data.splits import count_of, remarks, with_dev
+        from compgen.data.splits import divided, remarks
 
-        written = with_dev(parts, count_of(self.dev, dataset), self.seed)  # shares are of all that was given
-        write_out(written, self.out)
-        left = len(dataset) - len(written)
-        sizes = [f"{name} {count:,}" for name, count in sorted(written.splits.items())]
+        parts = divided(dataset, by, self.train, self.test, dev=self.dev, seed=self.seed, **rule)
+        write_out(parts, self.out)
+        left = len(dataset) - len(parts)
+        sizes = [f"{name} {count:,}" for name, count in sorted(parts.splits.items())]
         say(", ".join(sizes) + (f"; in no part: {left:,}" if left else ""))
-        for remark in remarks(written):
+        for remark in remarks(parts):
             say(f"warning: {remark}")
+        tested = parts.split(*(name for name in parts.splits if name != "train"))  # with `dev`
         try:
-            found = measure(parts.split("train"), parts.split("test"), inventory or usual_inventory(parts))
+            found = measure(parts.split("train"), tested, rule.get("inventory") or usual_inventory(parts))
         except DataError as error:
             # Templates and lengths need no compounds.
             say(f"divergences not measured: {error}")
@@ -299,10 +293,7 @@ def random_(data: DataArgument, options: SplitOptions, columns: Columns) -> None
 
     Example: cgen data split random pairs.tsv --test 0.2 --dev 100 --seed 1 -o parts.tsv
     """
-    from compgen.data.splits import at_random
-
-    dataset = options.load(data, columns)
-    options.write(dataset, at_random(dataset, options.training(dataset), options.seed))
+    options.write(options.load(data, columns), "random")
 
 
 @app.command()
@@ -316,10 +307,7 @@ def template(data: DataArgument, options: TemplateOptions, columns: Columns) -> 
 
     Example: cgen data split template geoquery.tsv --train 440 --dev 110 --seed 1 -o template1.tsv
     """
-    from compgen.data.splits import by_template
-
-    dataset = options.load(data, columns)
-    options.write(dataset, by_template(dataset, options.training(dataset), options.seed, options.side))
+    options.write(options.load(data, columns), "template", side=options.side)
 
 
 @app.command()
@@ -332,10 +320,7 @@ def length(data: DataArgument, options: LengthOptions, columns: Columns) -> None
 
     Example: cgen data split length geoquery.tsv --train 440 --dev 110 -o length.tsv
     """
-    from compgen.data.splits import by_length
-
-    dataset = options.load(data, columns)
-    options.write(dataset, by_length(dataset, options.training(dataset), options.side))
+    options.write(options.load(data, columns), "length", side=options.side)
 
 
 @app.command()
@@ -349,12 +334,9 @@ def tmcd(data: DataArgument, options: TmcdOptions, columns: Columns) -> None:
 
     Example: cgen data split tmcd geoquery.tsv --train 440 --dev 110 --seed 1 -o tmcd1.tsv
     """
-    from compgen.data.splits import tmcd
-
     dataset = options.load(data, columns)
-    inventory = options.inventory(dataset)
-    parts = tmcd(dataset, options.training(dataset), options.seed, options.least, options.divergence, inventory)
-    options.write(dataset, parts, inventory)
+    rule = options.model_dump(include={"least", "divergence"})
+    options.write(dataset, "tmcd", inventory=options.inventory(dataset), **rule)
 
 
 @app.command()
@@ -367,13 +349,9 @@ def mcd(data: DataArgument, options: McdOptions, columns: Columns) -> None:
 
     Example: cgen data split mcd scan/simple --seed 1 -o mcd1.tsv
     """
-    from compgen.data.splits import count_of, mcd
-
     dataset = options.load(data, columns)
-    inventory = options.inventory(dataset)
-    train, test = (None if asked is None else count_of(asked, dataset) for asked in (options.train, options.test))
-    parts = mcd(dataset, train, test, options.seed, options.divergence, options.atoms, inventory)
-    found = options.write(dataset, parts, inventory)
+    rule = options.model_dump(include={"atoms", "divergence"})
+    found = options.write(dataset, "mcd", inventory=options.inventory(dataset), **rule)
     if found is not None and found.atoms > options.atoms + 5e-5:  # as it is printed
         say(
             f"atoms diverge by more than --atoms {options.atoms:g}: give more examples, or leave out more of them by "
