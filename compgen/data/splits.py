@@ -8,7 +8,7 @@ where there are no examples, or not enough for both parts.
 import math
 from collections.abc import Callable
 from inspect import signature
-from typing import Any, NamedTuple, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import polars as pl
@@ -211,9 +211,9 @@ def _check_options(by: str, known: set[str], options: dict[str, Any]) -> None:
         if name not in known:
             names = ", ".join(["train", "test", "dev", "seed", *sorted(known)])
             raise UserError(f"no option {name!r:.40} of {by}: expected some of {names}")
-        expected = _OPTIONS[name]
-        if not expected.fits(value):
-            raise UserError(f"{name} {value!r:.40}: expected {expected.words}")
+        expected, fits = _OPTIONS[name]
+        if not fits(value):
+            raise UserError(f"{name} {value!r:.40}: expected {expected}")
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -221,22 +221,14 @@ def _is_number(value: object) -> TypeGuard[float]:
     return real and math.isfinite(cast(float, value))
 
 
-class _Expected(NamedTuple):
-    """What an option of a rule may be."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-
-_SHARE = _Expected("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
-_OPTIONS = {
-    "side": _Expected("source or target", lambda value: isinstance(value, str) and value in SIDES),
-    "least": _Expected(
-        "a whole number of 0 or more", lambda value: (whole(value) or 0) >= 0 and whole(value) is not None
-    ),
+# What an option of a rule may be, in words and as a test.
+_SHARE: tuple[str, Callable[[Any], bool]] = ("a number from 0 to 1", lambda one: _is_number(one) and 0 <= one <= 1)
+_OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "side": ("source or target", lambda one: isinstance(one, str) and one in SIDES),
+    "least": ("a whole number of 0 or more", lambda one: (number := whole(one)) is not None and number >= 0),
     "divergence": _SHARE,
     "atoms": _SHARE,
-    "inventory": _Expected(INVENTORY, lambda value: value is None or is_inventory(value)),
+    "inventory": (INVENTORY, lambda one: one is None or is_inventory(one)),
 }
 
 
