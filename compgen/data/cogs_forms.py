@@ -14,10 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-import polars as pl
-
 from compgen.data.cogs import Form
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import Dataset
 from compgen.errors import DataError, UserError
 
 _TOP = "LAMBDA"  # what the logical forms of single nouns and verbs begin with
@@ -106,7 +104,7 @@ def converted(dataset: Dataset, form: str, name: str, keep: bool = False) -> tup
                 raise DataError(f"{name}, example {number}: {error}") from None
             targets.append(target)
             kept += 1
-    return Dataset(dataset.frame.with_columns(target=pl.Series(targets, dtype=TOKENS))), kept
+    return dataset.with_sides(target=targets), kept
 
 
 def _in_order(verb: _Node, subject: _Node | None = None) -> Iterator[_Node]:

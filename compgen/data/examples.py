@@ -155,6 +155,10 @@ class Dataset:
         """Return the dataset with sources and targets exchanged."""
         return Dataset(self.frame.with_columns(source=pl.col("target"), target=pl.col("source")))
 
+    def with_sides(self, **sides: Sequence[Sequence[str]]) -> "Dataset":
+        """Return the dataset with other tokens on the sides that are given, example by example."""
+        return Dataset(self.frame.with_columns(**{side: lists_of(rows, pl.String()) for side, rows in sides.items()}))
+
     def digest(self) -> str:
         """Return the SHA-256 of the distinct pairs, whatever their order and splits."""
         distinct = self.frame.select("source", "target").unique().sort("source", "target")

@@ -20,7 +20,6 @@ import polars as pl
 
 from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown
 from compgen.data.examples import PREDICTED, Dataset
-from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
 
@@ -130,23 +129,21 @@ def mask(dataset: Dataset, names: Names) -> Dataset:
             raise UserError(f"found {kind!r} for placeholders, expected text without spaces that ends in no digit")
     prefixes = _prefixes(dataset, names.values())
     finder = _Finder(names)
-    columns: tuple[list[list[str]], list[list[str]], list[str]] = ([], [], [])
+    sources, targets, found_names = [], [], []
     for source, target in dataset:
         placeholders: dict[tuple[str, ...], str] = {}
         numbers = Counter[str]()
-        for name in finder.spans(source):
-            if name not in placeholders:
-                kind = names[name]
-                placeholders[name] = f"{prefixes[kind]}{numbers[kind]}"
-                numbers[kind] += 1
+        for name in dict.fromkeys(finder.spans(source)):
+            kind = names[name]
+            placeholders[name] = f"{prefixes[kind]}{numbers[kind]}"
+            numbers[kind] += 1
         of_example = _Finder(placeholders)
-        columns[0].append(of_example.replaced(source))
-        columns[1].append(of_example.replaced(target))
+        sources.append(of_example.replaced(source))
+        targets.append(of_example.replaced(target))
         found = {placeholder: " ".join(name) for name, placeholder in placeholders.items()}
-        columns[2].append(json.dumps(found, ensure_ascii=False))
-    sources, targets, found_names = columns
-    sides = {"source": lists_of(sources, pl.String()), "target": lists_of(targets, pl.String())}
-    return Dataset(dataset.frame.with_columns(**sides).with_columns(pl.Series(NAMES, found_names, dtype=pl.String)))
+        found_names.append(json.dumps(found, ensure_ascii=False))
+    masked = dataset.with_sides(source=sources, target=targets).frame
+    return Dataset(masked.with_columns(pl.Series(NAMES, found_names, dtype=pl.String)))
 
 
 def names_in(masked: Dataset) -> list[dict[str, str]]:
@@ -190,20 +187,20 @@ def unmasked(predicted: Dataset, masked: Dataset) -> tuple[Dataset, int]:
     rows = range(len(predicted)) if ranks is None else ((ranks == 1).cum_sum() - 1).to_list()
     asked = masked.frame["source"].to_list()
     known = {placeholder for one in names for placeholder in one}
-    sides: tuple[list[list[str]], list[list[str]]] = ([], [])
+    sources, targets = [], []
     left, row = 0, -1
     for number, (row, (source, target)) in enumerate(zip(rows, predicted, strict=True), start=1):
         if not 0 <= row < len(asked) or asked[row] != source:
             expected = repr(" ".join(asked[row]))[:80] if 0 <= row < len(asked) else "a row of rank 1 or no more rows"
             found = f"example {number}: found {' '.join(source)!r:.80}"
             raise DataError(f"{found}, expected {expected}, as was masked; several answers to a source are for .jsonl")
-        sides[0].append(unmask(source, names[row]))
-        sides[1].append(unmask(target, names[row]))
+        sources.append(unmask(source, names[row]))
+        targets.append(unmask(target, names[row]))
         left += sum(token in known and token not in names[row] for token in target)
     if row + 1 < len(asked):
         raise DataError(f"found predictions for {row + 1:,} sources, expected {len(asked):,}, as many as were masked")
-    sources, targets = (lists_of(side, pl.String()) for side in sides)
-    return Dataset(predicted.frame.with_columns(source=sources, target=targets).drop(NAMES, strict=False)), left
+    restored = predicted.with_sides(source=sources, target=targets).frame
+    return Dataset(restored.drop(NAMES, strict=False)), left
 
 
 def predictions(path: str, asked: Dataset) -> Dataset:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 import polars as pl
 
 from compgen.data.examples import SIDES, Dataset
-from compgen.data.ragged import lists_of
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
 
@@ -76,7 +75,4 @@ def _whole_numbers(pieces: list[str]) -> list[str]:
 
 
 def _with_sides(dataset: Dataset, change: Callable[[list[str]], list[str]]) -> Dataset:
-    sides = {
-        side: lists_of([change(tokens) for tokens in dataset.frame[side].to_list()], pl.String()) for side in SIDES
-    }
-    return Dataset(dataset.frame.with_columns(**sides))
+    return dataset.with_sides(**{side: [change(tokens) for tokens in dataset.frame[side].to_list()] for side in SIDES})

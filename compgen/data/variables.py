@@ -13,10 +13,7 @@ exactly.
 import re
 from collections.abc import Iterable, Iterator
 
-import polars as pl
-
 from compgen.data.examples import Dataset
-from compgen.data.ragged import lists_of
 from compgen.errors import DataError
 
 _VARIABLE = re.compile(r"(?P<letter>[A-Z])|\$(?P<number>0|[1-9][0-9]{0,8})")
@@ -64,7 +61,7 @@ def relative_targets(dataset: Dataset) -> tuple[Dataset, int]:
     Raises:
         DataError: a target has a token that looks like a distance already, or none has a variable.
     """
-    changed = _with_targets(dataset, _numbered(dataset))
+    changed = dataset.with_sides(target=[*_numbered(dataset)])
     count = _differing(dataset, changed)
     if not count and len(dataset):
         raise DataError("found no variables in targets, expected tokens of one capital letter, or $0, $1, ...")
@@ -75,7 +72,7 @@ def named_targets(dataset: Dataset) -> tuple[Dataset, int, int]:
     """Return a dataset with names in place of distances, how many targets changed, and how many distances stay."""
     targets = [named(target) for _, target in dataset]
     left = sum(bool(_DISTANCE.fullmatch(token)) for target in targets for token in target)
-    changed = _with_targets(dataset, targets)
+    changed = dataset.with_sides(target=targets)
     return changed, _differing(dataset, changed), left
 
 
@@ -85,10 +82,6 @@ def _numbered(dataset: Dataset) -> Iterator[list[str]]:
             yield relative(target)
         except DataError as error:
             raise DataError(f"example {number}: {error}") from None
-
-
-def _with_targets(dataset: Dataset, targets: Iterable[list[str]]) -> Dataset:
-    return Dataset(dataset.frame.with_columns(target=lists_of([*targets], pl.String())))
 
 
 def _differing(one: Dataset, other: Dataset) -> int:
