@@ -5,7 +5,6 @@ Nothing heavy is imported here: `--help` must answer at once.
 
 import functools
 import json
-import operator
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -206,7 +205,7 @@ def load_split(
 def load_augmented(*data: str) -> "Dataset":
     """Load augmented examples; of data with several splits `train` alone, as the others are probably for tests."""
     from compgen.data.catalog import load
-    from compgen.data.examples import COLUMNS, Dataset
+    from compgen.data.examples import COLUMNS, Dataset, joined
 
     check_input_once(*data)
     parts = [(name, load(name)) for name in data]
@@ -243,11 +242,6 @@ def load_both(data: str, train: str | None) -> "tuple[Dataset, Dataset]":
 def usual_split(dataset: "Dataset", usual: str) -> str:
     """The split that a command reads if none is named: the usual one, or the only one."""
     return usual if len(dataset.splits) > 1 else next(iter(dataset.splits))
-
-
-def joined(parts: "Iterable[Dataset]") -> "Dataset":
-    """The examples of several datasets as one."""
-    return functools.reduce(operator.add, parts)
 
 
 def write_out(dataset: "Dataset", out: Path, format: str | None = None, record: dict[str, Any] | None = None) -> None:

@@ -14,7 +14,6 @@ from compgen.cli.common import (
     SeedOption,
     SplitOption,
     check_input_once,
-    joined,
     load_both,
     load_split,
     say,
@@ -109,6 +108,7 @@ def _few_shot_splits(
     path: Path, language: str, wanted: Sequence[int], seeds: int, lower_as: str | None
 ) -> "dict[tuple[int, int], Dataset]":
     """Make a split for each number of hints and each seed, by these two numbers."""
+    from compgen.data.examples import joined
     from compgen.data.unimorph import dataset, read_words
     from compgen.morphology.few_shot import HINTS, few_shot
 

@@ -1,11 +1,10 @@
 """The known data sets, and `load`, which returns the dataset that a user calls DATA."""
 
 import difflib
-import operator
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import polars as pl
 
 from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, unimorph
 from compgen.data.content import typed
-from compgen.data.examples import TRAIN, Dataset
+from compgen.data.examples import TRAIN, Dataset, joined
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import DataError, Remark, UserError
@@ -46,13 +45,13 @@ def _funql(split: str) -> Dataset:
         "github.com/Zhaoyi-Li21/Compgen_l2s2, folder data/geoquery; one file a part, question TAB program, in place of "
         "two: iid_train.tsv, iid_val.tsv, iid_test.tsv, and template_ for its folder comp"
     )
-    parts = {TRAIN: "train", "dev": "val", "test": "test"}
-    read = {part: read_dataset(downloads.find(f"geoquery_subs/{split}_{file}.tsv", origin=origin), "tsv")
-            for part, file in parts.items()}  # fmt: skip
     # `sacramento,` is no word of a question and could not be copied: a comma is a token of its own.
     apart = pl.col("target").list.join(" ").str.extract_all("[^ ,]+|,")
-    frames = (one.frame.with_columns(target=apart, split=pl.lit(part)) for part, one in read.items())
-    return reduce(operator.add, (Dataset(frame) for frame in frames))
+    read = []
+    for part, file in ((TRAIN, "train"), ("dev", "val"), ("test", "test")):
+        found = read_dataset(downloads.find(f"geoquery_subs/{split}_{file}.tsv", origin=origin), "tsv")
+        read.append(Dataset(found.frame.with_columns(target=apart, split=pl.lit(part))))
+    return joined(read)
 
 
 def _cogs(form: cogs.Form) -> Dataset:
@@ -99,8 +98,7 @@ def find_words(language: str, part: str) -> Path:
 def _words(language: str) -> Dataset:
     parts = {"train": "train-high"} | {part: part for part in ("train-medium", "train-low", "dev", "test")}
     # In lower case: the published preprocessing, and so the figures, are of such words.
-    read = (unimorph.read(find_words(language, file), split, lower_as=language) for split, file in parts.items())
-    return reduce(operator.add, read)
+    return joined(unimorph.read(find_words(language, file), split, lower_as=language) for split, file in parts.items())
 
 
 def _swapped(make: Callable[[], Dataset]) -> Dataset:

@@ -5,6 +5,7 @@ join and filter a corpus instead of looping over it.
 """
 
 import dataclasses
+import functools
 import html
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -269,6 +270,11 @@ def _text(tokens: Sequence[str], most: int) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def joined(parts: Iterable[Dataset]) -> Dataset:
+    """Return the examples of several datasets, in their order, as one."""
+    return functools.reduce(operator.add, parts)
 
 
 def first_rows(dataset: Dataset) -> dict[tuple[Side, Side], int]:

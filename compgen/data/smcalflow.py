@@ -14,17 +14,15 @@ Pairs are prepared as for CSL (Qiu et al., NAACL 2022, appendix A):
    `test-cross`, the others in `dev` and `test`. Of training pairs, 8, 16 or 32 need both.
 """
 
-import operator
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from compgen.data.content import read_text
-from compgen.data.examples import TRAIN, Dataset
+from compgen.data.examples import TRAIN, Dataset, joined
 from compgen.errors import DataError
 
 PARTS = {TRAIN: "train", "dev": "valid", "test": "test"}  # of a dataset, and what files call them
@@ -47,10 +45,11 @@ class _Record(BaseModel):
 
 def read(files: Mapping[str, str | Path]) -> Dataset:
     """Return the pairs of some files, each in the part that `files` maps to it: train, dev or test."""
-    rows = [(*pair, _split(part, *pair)) for part, path in files.items() for pair in _pairs(path)]
-    splits = dict.fromkeys(split for *_, split in rows)  # each split in one piece
-    parts = (Dataset.from_pairs([row[:2] for row in rows if row[2] == split], split) for split in splits)
-    return reduce(operator.add, parts)
+    splits: dict[str, list[tuple[list[str], list[str]]]] = {}  # each split in one piece
+    for part, path in files.items():
+        for pair in _pairs(path):
+            splits.setdefault(_split(part, *pair), []).append(pair)
+    return joined(Dataset.from_pairs(pairs, split) for split, pairs in splits.items())
 
 
 def words(text: str) -> list[str]:

@@ -20,16 +20,14 @@ Deviation, which changes no pair of the published files: longer names are replac
 dev of the query split differ in 18 of 695 pairs and in 2 of 502. `geography-logic.txt` has one edition.
 """
 
-import operator
 import re
-from functools import reduce
 from pathlib import Path
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
 from compgen.data.content import LONGEST_LINE, read_text
-from compgen.data.examples import TRAIN, Dataset
+from compgen.data.examples import TRAIN, Dataset, joined
 from compgen.errors import DataError
 
 Split = Literal["query", "question"]
@@ -69,7 +67,7 @@ def read(path: str | Path, split: Split) -> Dataset:
             where = f"{path}, entry {number}"
             part = _part(entry.split if split == "query" else sentence.split, where, split)
             pairs[part].append((_tokens(sentence.text, sentence, where), _tokens(query, sentence, where)))
-    dataset = reduce(operator.add, (Dataset.from_pairs(pairs[part], split=part) for part in _PARTS))
+    dataset = joined(Dataset.from_pairs(pairs[part], split=part) for part in _PARTS)
     if not len(dataset):
         raise DataError(f"{path}: no examples: found no question in it, expected {_EXPECTED}")
     return dataset
