@@ -25,7 +25,7 @@ from compgen.data import unimorph
 from compgen.data.columns import for_json
 from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
 from compgen.data.examples import COLUMNS, Dataset
-from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, looks_like_names, looks_like_sources, plain
+from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, plain
 from compgen.data.records import JSON, looks_like_csv, names_of_first, tell_maybe_csv, twice
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
@@ -200,8 +200,7 @@ def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
         except (ValueError, RecursionError):
             return False  # an error that names the line
     fields = first.split("\t")
-    named = looks_like_names(fields) or SOURCES.words(fields) is not None
-    return named or ((suffix == ".tsv" or len(fields) > 1) and looks_like_sources(fields))
+    return (suffix == ".tsv" or len(fields) > 1) and SOURCES.names(fields)
 
 
 def _has_words(lines: list[str]) -> bool:
