@@ -201,15 +201,27 @@ def load(
     """
     if not spec.strip():
         raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
-    name, _, split = spec.partition("/")
     with reading(Path(spec)):
         there, file = Path(spec).exists(), Path(spec).is_file()
     if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
         format = "unimorph"
-    if spec == "-" or there or not _may_be_name(spec):
-        if checked:
-            return read_dataset(spec, format, answers, columns, content, blanks)
-        return _read(spec, format, answers, columns, content, blanks)
+    if spec != "-" and not there and _may_be_name(spec):
+        return _known(spec, format, columns)
+    check = f"`cgen check {typed(spec)}{columns.options}` shows"
+    try:
+        dataset = read_dataset(spec, format, answers, columns, content, blanks)
+    except DataError as error:
+        if checked or answers or not (there and re.search(r", (line|row) \d", str(error))):
+            raise
+        raise DataError(f"{error}; {check} all such mistakes and what to do") from None
+    if not checked and (remark := checks.worst(dataset)):
+        warnings.warn(f"{spec}: {remark}; {check} where", Remark, stacklevel=2)
+    return dataset
+
+
+def _known(spec: str, format: str | None, columns: Columns) -> Dataset:
+    """Return a known data set."""
+    name, _, split = spec.partition("/")
     if name not in DATASETS or split not in DATASETS[name].splits:
         raise DataError(_unknown(spec, name))
     if format is not None or columns.given:
@@ -217,22 +229,6 @@ def load(
         raise DataError(f"{spec}: a known data set has no {what}")
     make, _ = DATASETS[name].splits[split]
     return make()
-
-
-def _read(
-    spec: str, format: str | None, answers: bool, columns: Columns, content: bytes | None, blanks: bool
-) -> Dataset:
-    """Read a file, a folder or standard input, and name the command that shows more of what is wrong there."""
-    check = f"cgen check {typed(spec)}{columns.options}"
-    try:
-        dataset = read_dataset(spec, format, answers, columns, content, blanks)
-    except DataError as error:
-        if Path(spec).exists() and not answers and re.search(r", (line|row) \d", str(error)):
-            raise DataError(f"{error}; `{check}` shows all such mistakes and what to do") from None
-        raise
-    if remark := checks.worst(dataset):
-        warnings.warn(f"{spec}: {remark}; `{check}` shows where", Remark, stacklevel=3)
-    return dataset
 
 
 def given(data: Dataset | str | Path) -> Dataset:
