@@ -10,15 +10,15 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
 from compgen.data.columns import for_json, from_json
 from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
-from compgen.data.examples import COLUMNS, SCHEMA, TRAIN, Dataset
-from compgen.data.named import Columns, beside_words, tell_unread_split
+from compgen.data.examples import COLUMNS, SCHEMA, SIDES, TRAIN, Dataset
+from compgen.data.named import Columns, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import inflection, tags_in
@@ -254,46 +254,40 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
     numbers: list[int] = []
     found: list[dict[str, Any]] = []
     further: dict[str, None] = {}  # keys, in the order of their first occurrence
-    renamed: Callable[[int, dict[str, Any]], dict[str, Any]] | None = None
-    called: dict[str, str] = {}
+    words, names, called = tuple[str, ...](), dict[str, str](), dict[str, str]()
+    empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
     for number, given in records:
-        if renamed is None:
-            renamed, called = _renaming(list(given), name, 1 if headed else number, columns)
-        record = renamed(number, given)
+        if not numbers:
+            words, names, called = _naming(list(given), f"{name}, line {1 if headed else number}", columns)
+        record = {names.get(key, key): value for key, value in given.items() if key not in words} | empty
+        if words:
+            record |= word(name, number, [given.get(column) for column in words])
         further |= dict.fromkeys(key for key in record if key not in COLUMNS)
         if len(further) > MOST_KEYS:
             raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
         _check_record(name, number, record, given, called)
         numbers.append(number)
         found.append(record)
-    sides = {side: lists_of([record[side] for record in found], pl.String()) for side in ("source", "target")}
-    frame = pl.DataFrame(sides | {"split": [record["split"] for record in found]}, schema_overrides=SCHEMA)
-    kept = [from_json(key, [record.get(key) for record in found]) for key in further]
-    return Placed(frame.with_columns(kept), pl.Series(numbers, dtype=pl.Int64))
+    return Placed(_frame(found, further), pl.Series(numbers, dtype=pl.Int64))
 
 
-def _renaming(
-    keys: list[str], name: str, number: int, columns: Columns
-) -> tuple[Callable[[int, dict[str, Any]], dict[str, Any]], dict[str, str]]:
-    """Return a function that renames a record, given its line and itself, to a dataset's columns; and the sides' names.
+def _frame(records: list[dict[str, Any]], further: Iterable[str]) -> pl.DataFrame:
+    """Return checked records as a frame, with further keys as columns."""
+    sides = {side: lists_of([record[side] for record in records], pl.String()) for side in SIDES}
+    frame = pl.DataFrame(sides | {"split": [record["split"] for record in records]}, schema_overrides=SCHEMA)
+    return frame.with_columns(from_json(key, [record.get(key) for record in records]) for key in further)
+
+
+def _naming(keys: list[str], place: str, columns: Columns) -> tuple[tuple[str, ...], dict[str, str], dict[str, str]]:
+    """Return keys of lemmas, forms and tags, if there are such; what other keys become; and which become the sides.
 
     The keys of the first record decide.
     """
-    tell_unread_split(keys, f"{name}, line {number}")
-    if words := columns.words(keys):
-        return (
-            lambda number, record: (
-                {beside_words(key): value for key, value in record.items() if key not in words}
-                | word(name, number, [record.get(column) for column in words])
-            ),
-            {},
-        )
-    names = columns.renaming(keys, f"{name}, line {number}")
-    for side in {"source", "target"} - set(names):  # later records may have it beside the chosen columns
-        names[side] = f"{side}_column"
+    tell_unread_split(keys, place)
+    words = columns.words(keys) or ()
+    names = {} if words else columns.renaming(keys, place)
     called = {side: key for key, side in names.items() if side in columns.sides}
-    empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
-    return lambda _number, record: {names.get(key, key): value for key, value in record.items()} | empty, called
+    return words, {side: f"{side}_column" for side in SIDES} | names, called  # later records may have more keys
 
 
 def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
