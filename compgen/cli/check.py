@@ -56,7 +56,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
 
         cgen check pairs.tsv --fix mended.tsv
     """
-    from compgen.data.checks import SEVERITIES, Finding, findings
+    from compgen.data.checks import APART, SEVERITIES, Finding, findings
     from compgen.data.content import read_bytes
     from compgen.data.formats import FORMATS, is_pipe
     from compgen.data.lenient import read_table
@@ -75,7 +75,11 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     else:
         saved = None if content is None else f"data{FORMATS[found.format].suffix}"  # a pipe cannot be read again
         words = (saved or typed(data)) + columns.options
-        _print(words, name_of(data), found, dataset, everything, applies, said, options.fix, saved)
+        _print(words, name_of(data), found, dataset, everything, applies, said)
+        if options.fix is None:  # what follows a mended table is said by `_fix`
+            save = f"save the input as {saved}, then " * bool(saved)
+            glued = any(APART in one.advice for one in everything)
+            show(f"\nNext: {save}{_next(words, found, dataset, applies, glued)}")
     if options.fix is not None:
         _fix(found, options.fix, options.keep_targets)
     elif wrong:
@@ -145,16 +149,11 @@ def _print(
     everything: "list[Finding]",
     applies: dict[str, str | None],
     said: list[str],
-    fix: Path | None,
-    saved: str | None,
 ) -> None:
-    """Print what a table is taken for, the findings, the methods, remarks on these, and what to type next.
+    """Print what a table is taken for, the findings, the methods, and remarks on these.
 
-    `words` are DATA and the options of its columns, as to be typed; what was piped is first to be `saved` as DATA. What
-    follows a mended table is said by `_fix`.
+    `words` are DATA and the options of its columns, as to be typed.
     """
-    from compgen.data.checks import APART
-
     unread = f"no command reads it as it is; examples that can be made out: {found.rows.height:,}"
     show(f"{name}: {found.format}; {found.meaning}; {unread if dataset is None else dataset.sizes()}")
     for one in everything:
@@ -167,10 +166,6 @@ def _print(
         show("", table(("method", "applies", "why not"), rows, whole=2))
     if said:
         show("", *said)
-    glued = any(APART in one.advice for one in everything)
-    if fix is None:
-        save = f"save the input as {saved}, then " if saved else ""
-        show(f"\nNext: {save}{_next(words, found, dataset, applies, glued)}")
 
 
 def _places(lines: list[int], place: str) -> str:
