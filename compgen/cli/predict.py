@@ -23,8 +23,6 @@ from compgen.record import named, write_record
 if TYPE_CHECKING:
     from compgen.data.sources import Source
 
-SUFFIXES = (".txt", ".tsv", ".jsonl", ".unimorph")
-
 
 class Options(BaseModel):
     """The options of `cgen predict`."""
@@ -164,12 +162,10 @@ def _checked_out(out: str, *read: str | None) -> str:
         return ".txt"
     path = Path(out)
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix not in SUFFIXES:
+    if suffix not in _LINES:
         if is_stream(path):
             return ".txt"
-        raise UserError(
-            f"{out}: predictions are written as {', '.join(SUFFIXES)} (perhaps .gz), found suffix {suffix!r}"
-        )
+        raise UserError(f"{out}: predictions are written as {', '.join(_LINES)} (perhaps .gz), found suffix {suffix!r}")
     check_apart(path, *read)
     check_writable(path)
     return suffix
