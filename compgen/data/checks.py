@@ -73,8 +73,8 @@ def worst(dataset: Dataset) -> str | None:
     # Evenly spread, and by no fixed step: tables may repeat something every ten rows. The first row is among them.
     places = (np.arange(min(SAMPLE, frame.height)) * GOLDEN % 1 * frame.height).astype(np.int64)
     places = np.union1d(places, (frame["split"] == TRAIN).arg_true()[:1].to_numpy())  # `splits` looks for one
-    some = Dataset(frame[places] if frame.height > SAMPLE else frame)
-    found = (check(rows_of(some)) for check in (unformed, header, bars, splits, quotes, brackets))
+    rows = rows_of(Dataset(frame[places] if frame.height > SAMPLE else frame))
+    found = (check(rows) for check in (unformed, header, bars, splits, quotes, brackets))
     return next((finding.what for finding in found if finding and finding.severity != "note"), None)
 
 
