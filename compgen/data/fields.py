@@ -12,10 +12,10 @@ import polars as pl
 from compgen.data.checks import Finding
 from compgen.data.content import looks_like_json
 from compgen.data.records import EXCEL, JSON, separator
+from compgen.data.tables import SCAN
 
 NAME = "pairs or words? name it .tsv, or words .unimorph"
 BARS = re.compile(r"\s*\|\|\|\s*")
-_SCAN = re.compile(r"^\s*IN:(|\s.*?)\sOUT:(|\s.*)$")
 _LOOSE_SCAN = re.compile(r"^\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*$")  # spaces around the signs are forgotten
 
 
@@ -77,7 +77,7 @@ def _csv(text: str) -> Fields:
 
 
 def _scan(text: str) -> Fields:
-    found = [(number, _SCAN.match(line) or _LOOSE_SCAN.match(line)) for number, line in lines_in(text).iter_rows()]
+    found = [(number, re.match(SCAN, line) or _LOOSE_SCAN.match(line)) for number, line in lines_in(text).iter_rows()]
     bad = [number for number, match in found if match is None]
     finding = Finding("error", "not IN: source OUT: target", bad, "mend the line")
     return Fields([(number, list(match.groups())) for number, match in found if match], None, [finding] * bool(bad))

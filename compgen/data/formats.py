@@ -35,7 +35,7 @@ from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
 from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names, tell_unread_split
-from compgen.data.tables import BLANK, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
+from compgen.data.tables import BLANK, SCAN, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
 from compgen.files import STDOUT, atomic_path, writing
@@ -268,15 +268,15 @@ def _read_tsv(content: bytes, name: str, columns: Columns) -> Placed:
     frame = lines.select(
         source=pl.col("fields").list.get(0).str.extract_all(TOKEN),
         target=pl.col("fields").list.get(1).str.extract_all(TOKEN),
-        split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)),
+        split=split.replace([None, ""], TRAIN),
     )
     return Placed(frame, lines["number"])
 
 
 def _read_scan(content: bytes, name: str, _columns: Columns) -> Placed:
     lines = lines_of(content, name).with_columns(
-        pl.col("line").str.extract(r"^\s*IN:(|\s.*?)\sOUT:(?:|\s.*)$").str.extract_all(TOKEN).alias("source"),
-        pl.col("line").str.extract(r"^\s*IN:(?:|\s.*?)\sOUT:(|\s.*)$").str.extract_all(TOKEN).alias("target"),
+        source=pl.col("line").str.extract(SCAN, 1).str.extract_all(TOKEN),
+        target=pl.col("line").str.extract(SCAN, 2).str.extract_all(TOKEN),
         split=pl.lit(TRAIN),
     )
     good = pl.col("source").is_not_null() & ~pl.col("target").list.contains("OUT:")

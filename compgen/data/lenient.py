@@ -388,9 +388,8 @@ def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """Rows of number, source, and perhaps target, split and rest, as a frame."""
     padded = [(*row, *[None] * (len(_SCHEMA) - len(row))) for row in rows]
     frame = pl.DataFrame(padded, schema=_SCHEMA, orient="row")
-    split = pl.col("split").str.strip_chars()
     # Spaces between tokens are one in number, and none around a side; no-break spaces are a finding, and stay.
     sides = [
         pl.col(side).fill_null("").str.replace_all(r"[ \t\r\n]+", " ").str.strip_chars(" ") for side in COLUMNS[:2]
     ]
-    return frame.with_columns(*sides, split=pl.when(split == "").then(pl.lit(TRAIN)).otherwise(split.fill_null(TRAIN)))
+    return frame.with_columns(*sides, split=pl.col("split").str.strip_chars().replace([None, ""], TRAIN))

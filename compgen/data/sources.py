@@ -27,6 +27,7 @@ from compgen.data.content import lines_as_they_come, looks_like_json, name_of, s
 from compgen.data.examples import COLUMNS, Dataset
 from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, plain
 from compgen.data.records import JSON, looks_like_csv, names_of_first, tell_maybe_csv, twice
+from compgen.data.tables import SCAN
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
 
@@ -34,7 +35,6 @@ SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", "
 SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
 _TAGGED = rf"^[^\t]+(?:\t[^\t]*)?\t({unimorph.SOME_TAGS})$"
-_SCAN = re.compile(r"\s*IN:(|\s.*?)\sOUT:(?:|\s.*)")
 
 
 class Source(NamedTuple):
@@ -243,7 +243,7 @@ def _as_words(format: str, lines: list[str], one_tag: bool = False) -> str:
 
 def _text(line: str, place: str) -> Source:
     if line.lstrip().startswith("IN:"):
-        found = _SCAN.fullmatch(line)
+        found = re.match(SCAN, line)
         if found is None:
             raise DataError(f"{place}: found {shown(line)}, expected 'IN: source tokens OUT: target tokens'")
         line = found[1]

@@ -11,6 +11,7 @@ from compgen.errors import DataError, Remark
 
 BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between spaces
 TOKEN = r"\S+"
+SCAN = r"^\s*IN:(|\s.*?)\sOUT:(|\s.*)$"  # a line of SCAN, with source and target
 
 
 class Placed(NamedTuple):
