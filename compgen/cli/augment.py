@@ -18,10 +18,10 @@ from compgen.cli.common import (
     SeedOption,
     SetOption,
     called,
+    check_out,
     load_split,
     need_torch,
     say,
-    writable_format,
     write_out,
 )
 from compgen.cli.lazy import lazy_group
@@ -66,7 +66,9 @@ def command(name: str) -> Callable[..., None]:
     ) -> None:
         check_settings(kind, set_ or [], options)
         method = configured(kind, config, set_ or [], options, beside=out)
-        format = checked_paths(method, out, format, data, config)
+        read = (data, config, *method.reads())
+        check_out(out, format, *read)
+        check_written(method, (out, record_of(out)), *read)
         asked: dict[str, Any] = {"data": named(data), "split": split, "n": count, "seed": seed, "format": format}
         asked |= {"config": named(config or kind.configuration), "columns": columns.given, "command": called()}
         _run(method, load_split(data, split, columns=columns), out, asked, strict)
@@ -99,14 +101,6 @@ def configured(
     if method.needs_torch():
         need_torch("training")
     return method
-
-
-def checked_paths(method: "Augmenter[Any]", out: Path, format: str | None, data: str, config: str | None) -> str | None:
-    """Return the format of OUT; check that it and all other files can be written, and are none of those read."""
-    read = (data, config, *method.reads())
-    format = writable_format(out, format, *read)
-    check_written(method, (out, record_of(out)), *read)
-    return format
 
 
 def check_written(method: "Augmenter[Any]", others: Sequence[Path], *read: str | None) -> None:

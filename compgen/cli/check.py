@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from pydantic import BaseModel
 
-from compgen.cli.common import DataArgument, JsonOption, say, show, show_json, table, writable_format, write_out
+from compgen.cli.common import DataArgument, JsonOption, check_out, say, show, show_json, table, write_out
 from compgen.cli.options import option, with_options
 from compgen.data.content import name_of, typed
 from compgen.data.named import Columns
@@ -91,7 +91,7 @@ def _check_fix(options: Options, data: str) -> None:
     if options.fix is not None:
         if str(options.fix) == "-":
             raise UserError("--fix -: the report goes to standard output: give the name of a file")
-        writable_format(options.fix, None, data)
+        check_out(options.fix, None, data)
     elif options.keep_targets:
         raise UserError("--keep-targets is for a mended table: add --fix OUT")
 

@@ -252,10 +252,10 @@ def write_out(dataset: "Dataset", out: Path, format: str | None = None, record: 
     remark_left_out(dataset, out, format)
 
 
-def writable_format(out: Path, format: str | None, *read: str | Path | None) -> str | None:
+def check_out(out: Path, format: str | None, *read: str | Path | None) -> None:
     """Check, before any work, that OUT can be written in a known format and is none of the files that are read.
 
-    Return --format, None if the suffix decides. The suffix .txt stands for two formats: the examples decide which.
+    The suffix decides if there is no --format; .txt stands for two formats: the examples decide which.
     """
     from compgen.data.downloads import check_not_downloaded
     from compgen.data.folder import check_folder
@@ -266,7 +266,7 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     if str(out) == "-":
         if format == FOLDER:
             raise UserError("standard output (-) is no folder: give the name of one")
-        return format
+        return
     if out.name.endswith(RECORD):
         raise UserError(f"{out}: names that end in {RECORD} are for records beside files: choose another name")
     check_apart(out, *read)
@@ -279,4 +279,3 @@ def writable_format(out: Path, format: str | None, *read: str | Path | None) -> 
     if not is_stream(out):
         check_apart(record_of(out), *read)
         check_writable(record_of(out))
-    return format

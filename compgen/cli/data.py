@@ -17,6 +17,7 @@ from compgen.cli.common import (
     SplitOption,
     called,
     check_input_once,
+    check_out,
     load_augmented,
     load_both,
     load_split,
@@ -27,7 +28,6 @@ from compgen.cli.common import (
     signature,
     table,
     usual_split,
-    writable_format,
     write_out,
 )
 from compgen.cli.lazy import App, Group
@@ -139,7 +139,7 @@ def write(
     """
     from compgen.api_data import signs as with_signs
 
-    format = writable_format(out, format, data)
+    check_out(out, format, data)
     predicted = signs == "joined" or variables == "named"  # perhaps, and predictions may be blank or have no tokens
     dataset = load_split(data, split, answers=predicted, columns=columns, blanks=predicted)
     if signs and signs != "joined":
@@ -192,7 +192,7 @@ def cogs(
     """
     from compgen.data.cogs_forms import converted
 
-    format = writable_format(out, format, data)
+    check_out(out, format, data)
     dataset, kept = converted(load_split(data, split, answers=True), to, name_of(data), keep)
     write_out(dataset, out, format)
     say(f"{len(dataset) - kept:,} targets converted, {kept:,} left as they were")

@@ -13,6 +13,7 @@ from compgen.cli.common import (
     JsonOption,
     TrustOption,
     check_order,
+    check_out,
     load_usual,
     need_torch,
     say,
@@ -20,7 +21,6 @@ from compgen.cli.common import (
     show_json,
     signature,
     table,
-    writable_format,
 )
 from compgen.cli.options import argument, bounds, option, with_options
 from compgen.cli.quality import say_warnings
@@ -185,7 +185,7 @@ def _check(models: list[str], data: str, options: Options) -> None:
             raise UserError(f"--predictions are of one model, found {len(models)} models: name one, or add --together")
         if str(options.predictions) == "-":
             raise UserError("scores go to standard output: give --predictions the name of a file")
-        writable_format(options.predictions, None, data, *models, options.otherwise)
+        check_out(options.predictions, None, data, *models, options.otherwise)
 
 
 def _check_compared(models: list[str], seeds: int) -> None:

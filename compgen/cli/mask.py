@@ -11,9 +11,9 @@ from compgen.cli.common import (
     OutOption,
     SplitOption,
     check_input_once,
+    check_out,
     load_split,
     say,
-    writable_format,
     write_out,
 )
 from compgen.cli.options import argument, option, with_options
@@ -67,7 +67,7 @@ def mask(
     for given, flag in ((found, "--found"), (most, "--most")):
         if names is not None and given is not None:
             raise UserError(f"{flag} is for names that are found: leave out --names, which lists them")
-    format = writable_format(out, format, data, names, found)
+    check_out(out, format, data, names, found)
     if (format or ("jsonl" if str(out) == "-" else format_of(out))) in ("tsv", "scan", "text", "unimorph"):
         raise UserError(f"{out}: its format has no place for the names: write .jsonl, .csv or .parquet")
     if found is not None:
@@ -132,7 +132,7 @@ def unmask(
     from compgen.data.placeholders import NAMES, predictions, unmasked
 
     check_input_once(predicted, masked)
-    format = writable_format(out, format, predicted, masked)
+    check_out(out, format, predicted, masked)
     asked = load(masked, answers=True)
     answers = predictions(predicted, asked)
     if NAMES not in asked.frame.columns:

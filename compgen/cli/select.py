@@ -11,9 +11,9 @@ from compgen.cli.common import (
     FormatOption,
     OutOption,
     SeedOption,
+    check_out,
     load_split,
     say,
-    writable_format,
     write_out,
 )
 from compgen.cli.options import option, with_options
@@ -58,12 +58,12 @@ def select(candidates: DataArgument, options: Options) -> None:
     """
     from compgen.api_data import select as select_
 
-    format = writable_format(options.out, options.format, candidates, options.model)
+    check_out(options.out, options.format, candidates, options.model)
     began = time.monotonic()
     dataset = load_split(candidates, options.split)
     asked = options.model_dump(include={"model", "template", "seed"})
     chosen = select_(dataset, options.count, options.by, split=None, quiet=False, **asked)
-    write_out(chosen, options.out, format)
+    write_out(chosen, options.out, options.format)
     asked = {"data": named(candidates), "n": options.count, "by": options.by, "model": named(options.model)}
     asked |= options.model_dump(include={"template", "split", "seed"})
     write_record(options.out, asked | {"candidates": len(dataset), "seconds": round(time.monotonic() - began, 1)})

@@ -14,11 +14,11 @@ from compgen.cli.common import (
     SeedOption,
     SplitOption,
     check_input_once,
+    check_out,
     load_both,
     load_split,
     say,
     show_json,
-    writable_format,
     write_out,
 )
 from compgen.cli.lazy import App, Group
@@ -145,7 +145,7 @@ def lemma(
     """
     from compgen.morphology.lemmas import by_lemma
 
-    writable_format(out, None, data)
+    check_out(out, None, data)
     if test is not None:
         if train is not None:
             raise UserError("give --train or --test: the rest is the other part")
@@ -212,7 +212,7 @@ class SplitOptions(BaseModel):
         """Load DATA, once OUT is known to be a file that can hold all parts of a split."""
         from compgen.data.formats import format_of
 
-        writable_format(self.out, None, data)
+        check_out(self.out, None, data)
         if str(self.out) != "-" and format_of(self.out) in ("scan", "text", "unimorph"):
             raise UserError(
                 f"{self.out}: it is to hold all parts of a split, but its format has no names of parts: "
