@@ -110,9 +110,9 @@ def measure_divergence(
     `split` is `test`, without `dev`. `inventory` says what atoms and compounds are: `Trees()` or
     `Ngrams()` of `compgen.data.compounds`; by default, trees if most distinct targets have brackets.
     """
-    from compgen.data.compounds import INVENTORY, is_inventory, measure, remark_on_few, usual_inventory
+    from compgen.data.compounds import INVENTORY, Inventory, measure, remark_on_few, usual_inventory
 
-    if inventory is not None and not is_inventory(inventory):
+    if not isinstance(inventory, Inventory | None):
         raise UserError(f"inventory {inventory!r:.40}: expected {INVENTORY}")
     tested, trained = _apart(test, training, split, train_split)
     every = trained + tested

@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, Remark
@@ -23,21 +23,6 @@ COMPOUND_ALPHA = 0.1  # a test compound that is rare in training counts for much
 _OPEN, _CLOSE, _COMMA = "(", ")", ","
 
 
-class Inventory(Protocol):
-    """What counts as an atom and as a compound: a bag for each example of a dataset, in order.
-
-    Both raise DataError where brackets do not match; the message says in which example.
-    """
-
-    def atoms(self, dataset: Dataset) -> list[Bag]:
-        """Return the atoms of each example."""
-        ...
-
-    def compounds(self, dataset: Dataset) -> list[Bag]:
-        """Return the compounds of each example."""
-        ...
-
-
 @dataclass(frozen=True)
 class Trees:
     """Function applications in targets such as `answer ( most ( state , loc_1 , city ) )`; brackets are tokens.
@@ -45,7 +30,8 @@ class Trees:
     Atoms are the tokens other than brackets and commas, each with its number of arguments if `arity` (Qiu et al. 2022;
     plain tokens are those of Shaw et al. 2021). A compound is (function, number of arguments, position, head of the
     argument there): `most` above has three. The head is all that an argument has outside its brackets, so labels as in
-    `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name.
+    `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name. Brackets that
+    do not match are a DataError, which says in which target.
     """
 
     arity: bool = True
@@ -90,6 +76,10 @@ class Ngrams:
         ]
 
 
+Inventory = Trees | Ngrams
+INVENTORY = "Trees() or Ngrams() of compgen.data.compounds"  # what is expected, in messages
+
+
 def bracketed(dataset: Dataset) -> bool:
     """Whether most distinct targets have brackets for tokens, which match: a few, as in SQL, make no trees."""
     distinct = {tuple(target) for target in dataset.frame["target"].to_list()}
@@ -101,14 +91,6 @@ def _nests(target: Sequence[str]) -> bool:
         return bool(_tree(target).applications)
     except ValueError:
         return False
-
-
-INVENTORY = "Trees() or Ngrams() of compgen.data.compounds"  # what is expected, in messages
-
-
-def is_inventory(value: object) -> bool:
-    """Whether a value is an inventory: an object, not a class, with both methods."""
-    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in ("atoms", "compounds"))
 
 
 def usual_inventory(dataset: Dataset) -> Inventory:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from compgen.data.compounds import INVENTORY, Inventory, Side, is_inventory, remark_on_few, usual_inventory
+from compgen.data.compounds import INVENTORY, Inventory, Side, remark_on_few, usual_inventory
 from compgen.data.examples import SIDES, TRAIN, Dataset
 from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, shuffle_templates, stream
@@ -228,7 +228,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "least": ("a whole number of 0 or more", lambda one: (number := whole(one)) is not None and number >= 0),
     "divergence": _SHARE,
     "atoms": _SHARE,
-    "inventory": (INVENTORY, lambda one: one is None or is_inventory(one)),
+    "inventory": (INVENTORY, lambda one: isinstance(one, Inventory | None)),
 }
 
 
