@@ -98,11 +98,9 @@ def command(
     from compgen.evaluation.quality import quality
 
     check_input_once(made, options.train)
-    both = load_both(made, options.train)
-    examples, training = (
-        dataset.split(split or usual_split(dataset, "train"))
-        for dataset, split in zip(both, (options.split, options.train_split), strict=True)
-    )
+    examples, training = load_both(made, options.train)
+    examples = examples.split(options.split or usual_split(examples, "train"))
+    training = training.split(options.train_split or usual_split(training, "train"))
     found = quality(examples, training, options.asked, _derives(options.targets, training))
     if options.as_json:
         show_json(found.to_dict() | {"warnings": found.warnings()})
