@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     Compared = list[tuple[str, Comparison]]  # by which measure
 
-Pairs = list[tuple[list[str], list[str]]]
 Measured = dict[str, list[float]]  # by measure, the score of each item
 
 
@@ -122,15 +121,15 @@ def evaluate(
     from compgen.api import Generator, Predictor
     from compgen.data.examples import PREDICTED, Dataset
     from compgen.data.formats import write_dataset
-    from compgen.evaluation.metrics import check_unit
+    from compgen.evaluation.metrics import check_unit, spaces_alone
     from compgen.trained.committee import Committee
 
     _check(models, data, options)
     if options.perplexity:
         _perplexity(models, data, options, columns)
         return
-    whole, examples, split = _examples(data, options, columns)
-    check_unit([target for _, target in examples], options.unit)
+    whole, sources, targets, split = _examples(data, options, columns)
+    check_unit(targets, options.unit)
     # All models are opened before one predicts, so that errors are reported at once.
     kind = Generator if options.direct else Predictor
     systems = [kind.load(model, options.runtime, trust_code=options.trust_code) for model in models]
@@ -141,11 +140,11 @@ def evaluate(
     _say_learnt([*named, *([(str(options.otherwise), second)] if second else [])], data, whole)
     rows, items = [], []
     for model, system in named:
-        say(f"{model}: {len(examples):,} examples")
+        say(f"{model}: {len(sources):,} examples")
         answering = Answering(model, system, options.otherwise, second, beam=options.beam)
-        predicted = _predicted(answering, [source for source, _ in examples])
-        scores, measured = _scored(examples, predicted, options)
-        say_warnings(_apart(model, examples, predicted))
+        predicted = _predicted(answering, sources)
+        scores, measured = _scored(sources, targets, predicted, options)
+        say_warnings([f"{model}: {remark}" for remark in spaces_alone(predicted, targets)])
         rows.append((model, scores))
         items.append(measured)
     way = {"direct": True, "otherwise": options.otherwise} if options.direct else {"beam": options.beam}
@@ -153,8 +152,8 @@ def evaluate(
     compared = [] if options.compare is None else _compared(models, items[: len(models)], options.compare)
     try:
         if options.predictions is not None:  # of the last model: the only one, or all together
-            written = zip((source for source, _ in examples), predicted, strict=True)
-            write_dataset(Dataset.from_pairs(written, PREDICTED), options.predictions)
+            written = Dataset.from_pairs(zip(sources, predicted, strict=True), PREDICTED)
+            write_dataset(written, options.predictions)
     finally:  # scores took long to compute: they are printed even if the file cannot be written
         _print_scores(rows, compared, asked, options.as_json)
 
@@ -200,8 +199,8 @@ def _check_compared(models: list[str], seeds: int) -> None:
         raise UserError(f"--compare needs systems that differ: found {again} twice")
 
 
-def _examples(data: str, options: Options, columns: Columns) -> "tuple[Dataset, Pairs, str]":
-    """A split, the examples of it to predict, and its name."""
+def _examples(data: str, options: Options, columns: Columns) -> "tuple[Dataset, Sequences, Sequences, str]":
+    """A split, the sources and targets of it to predict, and its name."""
     from compgen.evaluation.metrics import check_executes, check_scorable, most_right
 
     whole, split = load_usual(data, options.split, "test", columns)
@@ -209,16 +208,16 @@ def _examples(data: str, options: Options, columns: Columns) -> "tuple[Dataset, 
     pairs = dataset.pairs()
     if options.compare is not None and len(pairs) < 2:
         raise UserError(f"{data}: --compare needs two test examples or more, found {len(pairs)}")
-    targets = [target for _, target in pairs]
+    sources, targets = (dataset.frame[side].to_list() for side in ("source", "target"))
     try:
         check_scorable(dataset, every=options.direct)
     except UserError as error:
         raise UserError(f"{data}: {error}") from error
     if options.execute is not None:
-        check_executes(targets, [source for source, _ in pairs], options.execute)
+        check_executes(targets, sources, options.execute)
     for remark in most_right(pairs):
         say(f"{data}: {remark}")
-    return whole, pairs, split
+    return whole, sources, targets, split
 
 
 def _limited(dataset: "Dataset", limit: int | None) -> "Dataset":
@@ -243,11 +242,12 @@ def _predicted(answering: Answering, sources: Sequences) -> Sequences:
     return [ranked[0][0] for ranked in found]
 
 
-def _scored(examples: Pairs, predicted: Sequences, options: Options) -> "tuple[Scores, Measured]":
+def _scored(
+    sources: Sequences, references: Sequences, predicted: Sequences, options: Options
+) -> "tuple[Scores, Measured]":
     """Score predictions, and print errors if asked to; also return items' scores for --compare."""
     from compgen.evaluation.metrics import item_f1, score
 
-    sources, references = [source for source, _ in examples], [target for _, target in examples]
     wrong = [row for row in zip(sources, references, predicted, strict=True) if row[1] != row[2]]
     for row in wrong[: options.errors]:
         for label, tokens in zip(("source", "expected", "found"), row, strict=True):
@@ -265,13 +265,6 @@ def _say_learnt(named: Sequence[tuple[str, Any]], data: str, dataset: "Dataset")
     """Warn where a model is scored on examples that it has learnt from."""
     for model, system in named:
         say_warnings([f"{model}: {data}: {remark}" for remark in system.memory(dataset)])
-
-
-def _apart(model: str, examples: Pairs, predicted: Sequences) -> list[str]:
-    """Return a remark on a model's predictions that are wrong in spaces alone, if there are any."""
-    from compgen.evaluation.metrics import spaces_alone
-
-    return [f"{model}: {remark}" for remark in spaces_alone(predicted, [target for _, target in examples])]
 
 
 def _compared(models: list[str], items: list[Measured], seeds: int) -> "Compared":
