@@ -93,9 +93,9 @@ class Gold:
         examples = dataset.frame.with_row_index("row").sort("source", "target")  # so that their order does not matter
         for row, source, target, spans in examples.select("row", "source", "target", column).iter_rows():
             try:
-                root = tree(_spans(spans), len(source))
-                compute(root)
-                found += _arguments(row, source, target, root)
+                nodes = tree(_spans(spans), len(source))
+                compute(nodes[0])
+                found += _arguments(row, source, target, nodes)
             except ValueError as error:
                 left_out[row] = str(error)
         if not found:
@@ -167,8 +167,8 @@ def _spans(value: Any) -> list[Span]:
     return spans
 
 
-def tree(nodes: list[Span], length: int) -> Span:
-    """The tree of spans, by inclusion; raise ValueError if they do not nest in one that has them all."""
+def tree(nodes: list[Span], length: int) -> list[Span]:
+    """The tree of spans, by inclusion, in preorder; raise ValueError if they do not nest in one that has them all."""
     nodes = sorted(nodes, key=lambda node: (node.first, -node.last, node.type != INNER))
     for number, node in enumerate(nodes):
         if not 0 <= node.first <= node.last < length:
@@ -181,7 +181,7 @@ def tree(nodes: list[Span], length: int) -> Span:
         if around:
             node.above = around[-1]  # the innermost
             node.above.below.append(node)
-    return nodes[0]
+    return nodes
 
 
 def compute(node: Span) -> list[str]:
@@ -218,10 +218,11 @@ def _applied(one: list[str], other: list[str]) -> list[str]:
     return [*predicate, "(", *argument, ")"]
 
 
-def _arguments(row: int, source: list[str], target: list[str], root: Span) -> list[Argument]:
+def _arguments(row: int, source: list[str], target: list[str], nodes: list[Span]) -> list[Argument]:
     found = []
     for place, predicate in enumerate(target[:-1]):
-        node = _leaf(root, predicate) if target[place + 1] == "(" else None
+        leaves = (node for node in nodes if not node.below and node.type == predicate and target[place + 1] == "(")
+        node = next(leaves, None)
         while node is not None and node.above is not None and node.above.program == [predicate]:
             node = node.above
         above = None if node is None else node.above
@@ -233,13 +234,6 @@ def _arguments(row: int, source: list[str], target: list[str], root: Span) -> li
         sides = source[: above.first], left, own, right, source[above.last + 1 :]
         found.append(Argument(predicate, row, *sides, target[: place + 2], target[place + 2 : end], target[end:]))
     return found
-
-
-def _leaf(node: Span, predicate: str) -> Span | None:
-    """The first leaf of a type."""
-    if not node.below:
-        return node if node.type == predicate else None
-    return next((leaf for child in node.below if (leaf := _leaf(child, predicate)) is not None), None)
 
 
 def _closing(target: Sequence[str], opening: int) -> int:
