@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from compgen.data.padding import padded
 from compgen.data.ragged import lists_of_rectangle
 from compgen.data.random import Purpose, stream
 
@@ -90,5 +91,4 @@ def numbers(names: Sequence[str]) -> dict[str, int]:
 
 def rectangle(rows: list[list[int]], largest: int) -> Numbers:
     """Pad rows of numbers with 0; the type has room for the `largest`."""
-    width = max(map(len, rows))
-    return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.min_scalar_type(largest))
+    return padded(rows).astype(np.min_scalar_type(largest))
