@@ -10,7 +10,7 @@ import numpy as np
 from compgen.csl.rules import FIRST, Alphabet, Grammar, Rule, codes, examples
 from compgen.data.brackets import CLOSING
 from compgen.data.examples import Dataset
-from compgen.data.ragged import Ints, ranges
+from compgen.data.ragged import ranges
 
 _LEFT_OUT = (".", "'")
 _Terms = Counter[tuple[str, str, str]]  # function, phrase, and all of the term
@@ -166,7 +166,11 @@ def _translations(pairs: Sequence[Rule]) -> list[Rule]:
     """
     if not pairs:
         return []
-    source, target, origin = _links(pairs)
+    words, symbols = (codes("".join(side)) for side in zip(*pairs, strict=True))
+    width, height = np.array([[*map(len, pair)] for pair in pairs]).T
+    # (links) All pairs of a target token and a source token of one example: their places, then their letters.
+    origin, places = ranges(np.repeat(np.cumsum(width) - width, height), np.repeat(width, height))
+    source, target = words[places], symbols[origin]
     kinds, kind = np.unique(source << 32 | target, return_inverse=True)
     sources, own = np.unique(kinds >> 32, return_inverse=True)
     probable = np.ones(len(kinds))  # (kinds) p(y | x), to within a factor at first
@@ -177,13 +181,3 @@ def _translations(pairs: Sequence[Rule]) -> list[Rule]:
     order = np.lexsort((probable, own))
     best = order[np.searchsorted(own[order], np.arange(len(sources)), "right") - 1]
     return [Rule(chr(one >> 32), chr(one & 0xFFFFFFFF)) for one in kinds[best].tolist()]
-
-
-def _links(pairs: Sequence[Rule]) -> tuple[Ints, Ints, Ints]:
-    """Return all pairs of a source token and a target token of one example: letters, and the target token, (links)."""
-    sources, targets = (codes("".join(side)) for side in zip(*pairs, strict=True))
-    lengths = np.array([[len(side) for side in pair] for pair in pairs])
-    starts = np.cumsum(lengths[:, 0]) - lengths[:, 0]
-    start, width = (np.repeat(some, lengths[:, 1]) for some in (starts, lengths[:, 0]))  # of each target token's source
-    origin, places = ranges(start, width)
-    return sources[places], targets[origin], origin
