@@ -121,8 +121,7 @@ def lexemes(lexicon: Lexicon) -> dict[str, Side]:
 
 def most_frequent(lexicon: Lexicon) -> Lexicon:
     """Keep the three most frequent symbols of each word, as coded."""
-    return {word: dict(sorted(symbols.items(), key=lambda one: -one[1])[:_MOST_SYMBOLS])
-            for word, symbols in lexicon.items()}  # fmt: skip
+    return {word: dict(Counter(symbols).most_common(_MOST_SYMBOLS)) for word, symbols in lexicon.items()}
 
 
 def one_to_many(lexicon: Lexicon, whole_words: bool = False) -> Lexicon:

@@ -231,7 +231,7 @@ class Exchanges:
 
 def _pairs(side: str) -> Iterator[tuple[str, str]]:
     """Each two neighbours, the ends of the side among them."""
-    return zip(f" {side}", f"{side} ", strict=True)
+    return pairwise(f" {side} ")
 
 
 def _text(written: tuple[Ints, Ints]) -> list[str]:
