@@ -80,7 +80,7 @@ class Share:
 
     def enumerate(self, watch: Watch = unwatched) -> bool:
         """Store the rows of its examples; return True, which tells the process that waits that they can be read."""
-        self.tables.enumerate(self.tables.batches(), watch)
+        self.tables.enumerate(watch)
         self.tables.store.meet()
         return True
 

@@ -6,9 +6,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from compgen.data.examples import Dataset, check_sides
+from compgen.data.examples import Dataset
 from compgen.data.ragged import Ints, ranges
-from compgen.errors import DataError
 from compgen.geca.arrays import Tokens
 
 BEGIN, SEPARATOR, END = 0, 1, 2  # <s>, ## between source and target, </s>; no span contains one
@@ -45,9 +44,6 @@ class Corpus:
     def of(cls, dataset: Dataset, longest: int | None) -> "Corpus":
         """Return the corpus of all examples of a dataset; without `longest`, that is `usual_longest`."""
         frame = dataset.frame.group_by("source", "target", maintain_order=True).len()
-        if frame.is_empty():
-            raise DataError("GECA: found no example, expected some to recombine")
-        check_sides(frame, "GECA")
         sources, targets = (frame[side].list.len().to_numpy().astype(np.int64) for side in ("source", "target"))
         words = pl.concat([frame["source"].explode(), frame["target"].explode()]).drop_nulls().unique().sort()
         codes = pl.Enum(words)

@@ -125,7 +125,7 @@ class Job:
         number, _ = tables.store.share
         for path in self.folder.glob(f"*-{number}-*-*.arrow"):
             path.unlink()  # of a run that did not end
-        tables.enumerate(tables.batches())
+        tables.enumerate()
         tables.store.spill()
         return pl.DataFrame()
 

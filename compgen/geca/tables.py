@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from compgen.data.ragged import Ints
 from compgen.errors import UserError
 from compgen.files import reading, writing
 from compgen.geca.corpus import Corpus
@@ -28,7 +27,7 @@ from compgen.progress import Watch, unwatched
 
 PARTITIONS = 256  # that rows on disk are split into; as many are read at a time as memory allows
 FINDING = 110  # bytes that a token takes while spans are found, with the examples: 23 million took 2.4 GB
-EXAMPLES = 1 << 18  # tokens of the examples that are enumerated together
+EXAMPLES = 1 << 18  # tokens of the examples that are enumerated together, about
 ENTRY_BYTES = 80  # of a span in an example, where those of all are kept
 ROW_BYTES = 40  # of a row in memory: columns of 8 bytes and some room
 CHECKED = 1 << 18  # rows that are spelled out together
@@ -172,16 +171,13 @@ class Tables:
         self.pairs = self.templates = self.fragments = 0
         self.processes = 1
 
-    def batches(self) -> list[Ints]:
-        """Return the examples to recombine, those of the store's share, in batches of about EXAMPLES tokens."""
-        corpus, (number, shares) = self.enumerator.corpus, self.store.share
-        short = corpus.short[number::shares]
+    def enumerate(self, watch: Watch = unwatched) -> None:
+        """Store the rows of the examples to recombine, those of the store's share."""
+        corpus, (first, shares) = self.enumerator.corpus, self.store.share
+        short = corpus.short[first::shares]
         tokens = np.cumsum(corpus.lengths[short])
         bounds = np.searchsorted(tokens, np.arange(EXAMPLES, tokens[-1] if len(tokens) else 0, EXAMPLES))
-        return [part for part in np.split(short, bounds) if len(part)]
-
-    def enumerate(self, batches: list[Ints], watch: Watch = unwatched) -> None:
-        """Store the rows of some examples."""
+        batches = [part for part in np.split(short, bounds) if len(part)]
         for number, examples in enumerate(batches, start=1):
             for rows in self.enumerator.rows(examples):
                 self.store.add(rows)
