@@ -133,11 +133,8 @@ def _hold_out(
     Raises:
         DataError: no row is left to train on.
     """
-    rng = stream(Purpose.HELD_OUT, seed)
-    if config.held_out_by == "row":
-        chosen = rng.random(len(rows)) < config.held_out
-    else:
-        chosen = (rng.random(int(rows[:, 0].max()) + 1) < config.held_out)[rows[:, 0]]
+    group = np.arange(len(rows)) if config.held_out_by == "row" else rows[:, 0]
+    chosen = (stream(Purpose.HELD_OUT, seed).random(int(group.max()) + 1) < config.held_out)[group]
     if chosen.all():
         raise DataError(f"held_out = {config.held_out} leaves none of {len(rows):,} neighborhood rows to train on")
     return rows[~chosen], rows[chosen]
