@@ -69,12 +69,7 @@ class ViterbiParser:
             copying: whether tokens that no rule has in its source may be copied. In each slot, a copy is as probable
                 as the average rule that copies a token, x -> x. (The paper names missing copies as the main limit on
                 SMCalFlow.)
-
-        Raises:
-            ValueError: the probabilities are those of another grammar.
         """
-        if log_probs.shape != grammar.shape:
-            raise ValueError(f"found log-probabilities of shape {log_probs.shape}, expected {grammar.shape}")
         self.alphabet, self.parser = grammar.alphabet, Parser(grammar.rules, unit_limit)
         self.first = dict(zip(grammar.rules, slots(grammar), strict=True))
         self.number = {rule: number for number, rule in enumerate(grammar.rules)}

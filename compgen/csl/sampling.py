@@ -128,12 +128,10 @@ class Sampler:
         Raises:
             DataError: the grammar has no rules.
             ExhaustedError: no derivation ends within the depth.
-            ValueError: the weights are not those of this grammar.
         """
         if not grammar.rules:
             raise DataError("found a grammar without rules, expected some to draw from")
         weights = Weights.uniform(grammar) if weights is None else weights
-        weights.check(grammar)
         self.alphabet, self.depth, self.longest, self._weights = grammar.alphabet, depth, longest, weights
         self._source, self._target = sides(grammar)
         self._arities = np.array([rule.arity for rule in grammar.rules], dtype=np.int64)

@@ -41,14 +41,6 @@ class Weights:
         count, number = grammar.shape
         return cls(np.zeros((count, 1)), np.zeros((1, number)))
 
-    def check(self, grammar: Grammar) -> None:
-        """Raise ValueError if the shapes are not a grammar's, or some weight is infinite or not a number."""
-        found = len(self.states), self.rules.shape[1]
-        if found != grammar.shape or self.states.shape[1] != len(self.rules):
-            raise ValueError(f"found weights of shape {found}, expected {grammar.shape}")
-        if not all((table < np.inf).all() for table in (self.states, self.rules)):
-            raise ValueError("found logarithms of weights that are no numbers, or infinite")
-
     def of(self, slot: Ints, rule: Ints) -> Floats:
         """Return the logarithm of the weight of each rule in its slot, (n)."""
         number = self.rules.shape[1]
