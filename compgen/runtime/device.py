@@ -54,7 +54,10 @@ def choose(provider: str) -> str:
     runtime = onnxruntime()
     built = CUDA in runtime.get_available_providers()
     if provider == "cuda" and not built:
-        raise UserError("CUDA was asked for, but this ONNX Runtime is a CPU build: pip install 'compgen[gpu]'")
+        raise UserError(
+            "CUDA was asked for, but this ONNX Runtime is a CPU build: pip uninstall onnxruntime, "
+            "then pip install 'compgen[gpu]'"
+        )
     if built and hasattr(runtime, "preload_dlls"):
         runtime.preload_dlls()  # finds the CUDA libraries that pip installed, where there are any
     return "cuda" if built else "cpu"

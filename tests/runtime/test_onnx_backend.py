@@ -111,6 +111,14 @@ def test_a_gpu_build_without_a_gpu_falls_back_only_when_it_may(monkeypatch, prov
             OnnxBackend(bundle, provider=provider)
 
 
+def test_the_way_from_a_cpu_build_to_cuda_does_not_end_in_two_installations(monkeypatch):
+    import onnxruntime
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(UserError, match=r"pip uninstall onnxruntime, then pip install 'compgen\[gpu\]'"):
+        device.choose("cuda")
+
+
 @pytest.mark.parametrize(
     ("installed", "match"),
     [({"onnxruntime", "onnxruntime-gpu"}, "both installed and overwrite each other"), (set(), r"compgen\[cpu\]")],
