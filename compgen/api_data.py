@@ -170,7 +170,7 @@ def augment(
 ) -> "Dataset":
     """Make more examples of `data` by a method, as `cgen augment METHOD` does; return the new ones alone.
 
-    Where there are fewer than asked for, a `Remark`, which is a warning, says why.
+    Where there are fewer than asked for, a `Remark`, which is a warning, says why. So does what the method warns of.
 
     Args:
         data: what to learn from; or a file, or NAME/SPLIT of a known data set.
@@ -197,6 +197,8 @@ def augment(
     made = fitted.sample(count, seed)
     if count is not None and len(made) < count:
         warnings.warn(f"{method}: {fitted.described()}", Remark, stacklevel=2)
+    for warning in fitted.warnings():
+        warnings.warn(f"{method}: {warning}", Remark, stacklevel=2)
     return made
 
 

@@ -355,6 +355,14 @@ def test_fewer_than_asked_for_is_a_remark(data):
         compgen.augment(data[:7], "geca", 5_000)
 
 
+def test_what_a_method_warns_of_is_a_remark():
+    orders = ("{0} -> {1}", "{0} twice -> {1} {1}", "{0} left -> T {1}", "{0} left twice -> T {1} T {1}")
+    lines = [order.format(*verb) for verb in ("wW", "jJ", "rR") for order in orders]
+    data = compgen.Dataset.from_pairs([[side.split() for side in line.split(" -> ")] for line in lines])
+    with pytest.warns(Remark, match="geca: most of the examples have a source with another target: --window 0"):
+        compgen.augment(data, "geca", window=0)
+
+
 def test_ctrl_c_is_no_error_that_a_loop_goes_on_after():
     assert not issubclass(Interrupted, Exception)
 
