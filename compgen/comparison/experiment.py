@@ -26,6 +26,7 @@ from compgen.comparison.plan import (
     TIMES,
     Plan,
     as_plan,
+    in_turns,
     left_out,
     thinner,
 )
@@ -172,7 +173,8 @@ class Experiment(Planning):
         for plan in thinner(self.plan):
             going_on = self.going_on(plan)
             makes = self.makes(going_on or self.leaders(1)[0], 0)  # again for each further round, and for the test
-            needed = plan.further(len(going_on), methods) * each + plan.rounds * len(makes) * self.seconds_of(makes)
+            trials = plan.further(len(going_on), methods, self.workers.count)
+            needed = trials * each + plan.rounds * len(makes) * self.seconds_of(makes)
             if needed <= self.left():
                 break
         if plan != self.plan:
@@ -277,10 +279,11 @@ class Experiment(Planning):
         """Whether there is time to train the chosen system for so many updates, on validation and for the test."""
         tried, makes = self.validations(self.plan.updates), self.makes([self.choice], 0)
         left = sum(not self.done(step) for step in self.validations(updates))  # fewer when a killed run goes on
-        trials = left + 3 * self.rest.seeds  # the bare data and the control are trained for as long
+        tested, count = 3 * self.rest.seeds, self.workers.count  # the bare data and the control are trained for as long
         each = self.seconds_of(tried) * updates / self.plan.updates
-        needed = trials * each + len(makes) * self.seconds_of(makes)
-        return updates <= LAST_UPDATES and needed <= self.workers.count * (self.seconds - self.elapsed())
+        needed = (in_turns(left, count) + in_turns(tested, count)) * each
+        needed += in_turns(len(makes), count) * self.seconds_of(makes)
+        return updates <= LAST_UPDATES and needed <= count * (self.seconds - self.elapsed())
 
     # -- 6. and 7. the test ---------------------------------------------------------------------------------------
 

@@ -46,15 +46,21 @@ class Plan:
     others: int
     survivors: int = FEW
 
-    def trials(self, methods: int) -> int:
-        """How many trials that is, with the control, and a union of two methods."""
+    def trials(self, methods: int, count: int = 1) -> int:
+        """How many trials that is, with the control, and a union of two methods, as `in_turns` counts them."""
         going_on = min(self.survivors, methods * len(self.times)) + 2
-        return (methods + 1) * len(self.times) + self.further(going_on, methods)
+        return in_turns((methods + 1) * len(self.times), count) + self.further(going_on, methods, count)
 
-    def further(self, going_on: int, methods: int) -> int:
+    def further(self, going_on: int, methods: int, count: int = 1) -> int:
         """How many of them follow the first round, if so many systems go on, with the bare data and the control."""
         union = self.rounds if methods > 1 else 0
-        return (self.rounds - 1) * going_on + union + 3 * self.seeds + max(0, methods - 1) * self.others
+        tested = 3 * self.seeds + max(0, methods - 1) * self.others
+        return in_turns((self.rounds - 1) * going_on, count) + in_turns(union + tested, count)
+
+
+def in_turns(trials: int, count: int) -> int:
+    """Trials that must be done before others begin; of fewer than `count`, each process that waits counts as one."""
+    return max(trials, count) if trials else 0
 
 
 def as_plan(values: dict[str, Any]) -> Plan:
@@ -76,20 +82,20 @@ def left_out(before: Plan, now: Plan) -> str:
     )
 
 
-def most_updates(seconds: float, per_update: float, methods: int, seeds: int, settled: bool) -> int:
-    """The most updates with which a plan fits into so many seconds of one process.
+def most_updates(seconds: float, per_update: float, methods: int, seeds: int, settled: bool, count: int = 1) -> int:
+    """The most updates with which a plan fits into so many seconds, of all `count` processes together.
 
     That is the poorest plan, unless the predictor is `settled`: it has learned the training examples, and more updates
     gain little on others. Then they are worth less than all amounts, and a test of each method.
     """
     plan = Plan(1, TIMES, 1, seeds, 1) if settled else _poorest(1, seeds)
-    return int(seconds / per_update / plan.trials(methods))
+    return int(seconds / per_update / plan.trials(methods, count))
 
 
-def make_plan(seconds: float, per_update: float, updates: int, methods: int, seeds: int) -> Plan:
-    """The richest plan that fits into so many seconds of one process, or the poorest; see `check_time`."""
+def make_plan(seconds: float, per_update: float, updates: int, methods: int, seeds: int, count: int = 1) -> Plan:
+    """The richest plan that fits into so many seconds, of all processes together, or the poorest; see `check_time`."""
     for plan in _plans(updates, seeds):
-        if plan.trials(methods) * plan.updates * per_update <= seconds:
+        if plan.trials(methods, count) * plan.updates * per_update <= seconds:
             return plan
     return _poorest(FIRST_UPDATES, seeds)
 
@@ -112,16 +118,18 @@ def check_time(seconds: float, elapsed: float, per_update: float, methods: int, 
     Raises:
         UserError: there is not.
     """
-    trials = _poorest(FIRST_UPDATES, seeds).trials(methods)
-    training = (1 + trials / count) * FIRST_UPDATES * per_update  # the learning curve begins with one, alone
+    plan = _poorest(FIRST_UPDATES, seeds)
+    turns = 1 + plan.trials(methods, count) / count  # the learning curve begins with one, alone
+    training = turns * FIRST_UPDATES * per_update
     # Updates are timed again by the next call, and not all machines are steady: hence the margin.
     needed = max(training / (1 - FOR_AUGMENTING), elapsed + training) / SPARE
     minutes = math.ceil(MARGIN * needed / 60)
     if needed > seconds:
         raise UserError(
-            f"too little time: the least that can tell anything is {1 + trials} trainings, {count} at a time, of "
-            f"{FIRST_UPDATES} updates, which take {per_update:.2f} s each; with what methods take, and a margin: give "
-            f"--minutes {minutes} or more, more --jobs if there are cores for them, or fewer --methods or --seeds"
+            f"too little time: the least that can tell anything is {1 + plan.trials(methods)} trainings, {count} at a "
+            f"time, of {FIRST_UPDATES} updates, which take {per_update:.2f} s each; with what methods take, and a "
+            f"margin: give --minutes {minutes} or more, more --jobs if there are cores for them, or fewer --methods or "
+            "--seeds"
         )
 
 

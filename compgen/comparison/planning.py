@@ -110,7 +110,7 @@ class Planning(Running):
         points, _, why = self.next_updates()
         updates, per_update, methods = points[-1]["updates"], points[-1]["per_update"], len(self.methods)
         left = min(self.capacity(points), self.workers.count * (SPARE * self.seconds - self.elapsed()))
-        plan = make_plan(left, per_update, updates, methods, self.seeds)
+        plan = make_plan(left, per_update, updates, methods, self.seeds, self.workers.count)
         if plan.updates < updates:
             why = f"more than the time allows for {plan.trials(methods)} trainings"
         return {"plan": asdict(plan), "why": why, "curve": points}
@@ -128,9 +128,9 @@ class Planning(Running):
             found = read_result(self.folder, step.name)
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": share_right(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], TICK) / updates})
-            last, methods = points[-1], len(self.methods)
+            last, given = points[-1], (len(self.methods), self.seeds)
             settled = last["learned"] >= ENOUGH and last_gain(points) < STEEP
-            most = most_updates(self.capacity(points), last["per_update"], methods, self.seeds, settled)
+            most = most_updates(self.capacity(points), last["per_update"], *given, settled, self.workers.count)
             if why := _enough(points, most):
                 return points, [], why
             updates *= 2

@@ -1,8 +1,10 @@
 """The experiment with workers that make up results: what it tries, drops, joins and chooses, and that it goes on."""
 
 import json
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from heapq import heappop, heappush
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -461,6 +463,39 @@ def test_what_became_slower_after_planning_is_thinned_and_ends_in_time(tmp_path)
     (remark,) = [remark for remark in findings.remarks() if "longer" in remark]
     assert remark.endswith(f"less was done after it: {less}.")
     assert f"over {found.rest.rounds} round" in findings.chosen().why
+
+
+class Together(MadeUp):
+    """Several steps at a time; an update takes a tenth of a second, and all is learned by 4,000."""
+
+    def run(self, steps, finished) -> None:
+        waiting, running = deque(steps), []
+        while waiting or running:
+            while waiting and len(running) < self.count:
+                step = waiting.popleft()
+                found = self.result(step)
+                heappush(running, (self.time + found["seconds"], step.name, step, found))
+            self.time, _, step, found = heappop(running)
+            result_of(self.folder, step.name).parent.mkdir(exist_ok=True)
+            result_of(self.folder, step.name).write_text(json.dumps(found))
+            waiting += finished(step)
+
+    def result(self, step: Step) -> dict:
+        found = super().result(step)
+        if step.kind != "trial":
+            return found | {"seconds": 0.5}
+        updates = step.given["updates"]
+        known = "".join("01"[at < 100 * updates / 4000] for at in range(100))
+        return found | {"seconds": 0.1 * updates, "trained": 0.1 * updates, "learned": known}
+
+
+@pytest.mark.parametrize("count", [8, 16, 64])
+def test_many_processes_do_not_make_a_comparison_take_longer_than_allowed(tmp_path, count):
+    """Whatever their number, a round begins when the one before has ended."""
+    workers = Together(tmp_path, lambda system: 0.1 if "geca" in system else 0.0)
+    workers.count = count
+    found = experiment(tmp_path, workers, seconds=600)
+    assert found.tested() and workers.time <= 1.1 * 600
 
 
 class SlowAtLast(MadeUp):
