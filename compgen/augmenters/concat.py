@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from compgen.augmenters.base import MOST, PAIRS, SENTENCES, Augmenter, Options, Shown
-from compgen.data.examples import TOKENS, Dataset
+from compgen.data.examples import SIDES, TOKENS, Dataset
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import ExhaustedError, UserError
@@ -85,15 +85,11 @@ class Concat(Augmenter[ConcatOptions]):
         pairs = first_numbers(size**2, min(count, size**2), stream(Purpose.CONCATENATION, seed))
         one, two = (self.examples[part] for part in np.divmod(pairs, size))
         between = pl.lit([self.options.separator] if self.options.separator else [], dtype=TOKENS)
-        sides = {}
-        for side in ("source", "target"):
-            left, right = one[side], two[side]
-            both = pl.DataFrame({"left": left, "right": right}).select(
-                # The target of a sentence stays empty.
-                pl.when(pl.col("left").list.len() + pl.col("right").list.len() > 0)
-                .then(pl.concat_list("left", between, "right"))
-                .otherwise(pl.col("left"))
-            )
-            sides[side] = both.to_series()
-        rows = {"first": one["row"].cast(pl.Int64), "second": two["row"].cast(pl.Int64)}
-        return pl.DataFrame(sides | rows)
+        sides = (
+            pl.when(pl.col(side).list.len() > 0)  # the target of a sentence stays empty
+            .then(pl.concat_list(side, between, f"second {side}"))
+            .otherwise(pl.col(side))
+            for side in SIDES
+        )
+        both = one.hstack(two.select(pl.all().name.prefix("second ")))
+        return both.select(*sides, first=pl.col("row").cast(pl.Int64), second=pl.col("second row").cast(pl.Int64))
