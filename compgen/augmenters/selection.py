@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
-from compgen.data.ragged import Ints, runs
+from compgen.data.ragged import Ints
 from compgen.data.random import Purpose, Stream, stream
 from compgen.data.templates import lengths, shapes, tags, usual
 from compgen.errors import DataError, UserError
@@ -132,18 +132,10 @@ def _by_template(templates: Ints, order: Ints, count: int, alpha: float, random:
         weight = np.where(taken < sizes, sizes.astype(np.float64) ** alpha, 0.0)
         drawn = random.choice(len(sizes), size=missing, p=weight / weight.sum())
         # Draws of used-up templates are dropped: the rest are draws from the other templates.
-        place = taken[drawn] + _earlier(drawn)
+        earlier = pl.DataFrame({"template": drawn}).select(pl.int_range(pl.len()).over("template"))
+        place = taken[drawn] + earlier.to_series().to_numpy()  # how many of the template are taken, or drawn before
         kept = place < sizes[drawn]
         found.append(queues[starts[drawn[kept]] + place[kept]])
         taken += np.bincount(drawn, minlength=len(sizes))
         missing -= int(kept.sum())
     return np.concatenate(found)
-
-
-def _earlier(values: Ints) -> Ints:
-    """Count the equal values before each."""
-    order = np.argsort(values, kind="stable")
-    first, length = runs(values[order])
-    earlier = np.empty(len(values), dtype=np.int64)
-    earlier[order] = np.arange(len(values)) - np.repeat(first, length)
-    return earlier
