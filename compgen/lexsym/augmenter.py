@@ -25,7 +25,7 @@ from compgen.augmenters.agreement import Agreement
 from compgen.augmenters.base import HOST, Augmenter, Shown, counted
 from compgen.augmenters.drawing import BLOCK, MANY, until_exhausted
 from compgen.csl.seeds import shared_phrases
-from compgen.data.examples import TOKENS, Dataset, Side, first_rows
+from compgen.data.examples import Dataset, Side, first_rows
 from compgen.data.ragged import lists_of, ranges
 from compgen.data.random import SamplePurpose, words
 from compgen.errors import DataError, ExhaustedError
@@ -37,7 +37,6 @@ from compgen.lexsym.options import LexsymOptions
 from compgen.progress import Watch
 
 Change = dict[str, str]  # words and their images
-SIDES = {"source": TOKENS, "target": TOKENS}
 
 
 class _Host(NamedTuple):
@@ -107,7 +106,7 @@ class Lexsym(Augmenter[LexsymOptions]):
             raise ExhaustedError(f"lexsym: {total:,} exchanges of words make no new example of these data")
         targets, rows, swaps = zip(*made.values(), strict=True) if made else ((), (), ())
         sides = {"source": lists_of([*made], pl.String()), "target": lists_of(targets, pl.String())}
-        return pl.DataFrame(sides | {HOST: rows, "swaps": swaps}, schema=SIDES | self.columns)
+        return pl.DataFrame(sides | {HOST: rows, "swaps": swaps}, schema_overrides=self.columns)
 
     def facts(self) -> dict[str, Any]:
         """The sizes of the lexicon and of its types, and how often exchanges agree with DATA."""
