@@ -1,6 +1,6 @@
 """CSL as an augmenter: `fit` induces a grammar and learns its probabilities, `sample` draws derivations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -102,16 +102,13 @@ class Csl(Augmenter[CslOptions]):
         cgen augment csl geo.tsv --config csl_geoquery -o more.tsv
 
         cgen augment csl cogs/variable-free --config csl_cogs -o more.tsv"""
+    targets: TargetGrammar | None = None
+    seeds: Grammar | None = None
+    grammar: Grammar | None = None
+    steps: Sequence[Step] = ()
+    trained: TrainedGrammar | None = None
     _parsed: tuple[int, int] | None = None
     _uses: dict[int, int] | None = None  # see `_used`
-
-    def __init__(self, options: CslOptions | None = None, *, beside: Path | None = None, **values: Any) -> None:
-        super().__init__(options, beside=beside, **values)
-        self.targets: TargetGrammar | None = None
-        self.seeds: Grammar | None = None
-        self.grammar: Grammar | None = None
-        self.steps: list[Step] = []
-        self.trained: TrainedGrammar | None = None
 
     @classmethod
     def refuses(cls, dataset: Dataset) -> str | None:
