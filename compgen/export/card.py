@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 from compgen.data.unimorph import ANALYSIS, INFLECTION, WORDS
-from compgen.runtime.manifest import Manifest
+from compgen.runtime.manifest import POOL, Manifest
 
 PURPOSE = {
     "generator": "makes new training examples (source and target) from those it was trained on",
@@ -59,7 +59,7 @@ FILES = {
     "sampler.ts": "the same in TorchScript: methods encode, start, step, and the loop as forward",
     "golden.json": "draws, or answers, that every runtime must reproduce: `cgen verify` checks them",
     "vocabulary.json": "tokens in the order of their ids",
-    "pool.safetensors": "prototypes, and which of them go together",
+    "pool.safetensors": "the training examples, and which of them go together as prototypes",
     "rules.txt": "the grammar, one rule per line",
     "targets.cfg": "the grammar of well-formed targets; empty if there is none",
     "scores.safetensors": "the scores of rules by slot",
@@ -72,8 +72,10 @@ def card(manifest: Manifest, name: str) -> str:
     trained_on = "\n".join(f"- {key}: {value}" for key, value in known.items())
     sources = SOURCES.get(manifest.trained_on.get(WORDS, ""), SOURCES[""])
     defaults = json.dumps(manifest.sampling)
-    memories = f"{manifest.prototypes} sequence{'s' * (manifest.prototypes != 1)}"
-    files = [(file, f"{entry.size:,}", FILES.get(file, "")) for file, entry in sorted(manifest.files.items())]
+    what, memories = FILES, f"; attends to {manifest.prototypes} sequence{'s' * (manifest.prototypes != 1)}"
+    if not manifest.prototypes:
+        what, memories = FILES | {POOL: "the training examples, to tell which samples are new"}, ""
+    files = [(file, f"{entry.size:,}", what.get(file, "")) for file, entry in sorted(manifest.files.items())]
     parity = []
     for row in manifest.parity:
         counts = (f"{count:,}" for count in (row.batch, row.samples, row.tokens, row.differing, row.explained))
@@ -88,10 +90,10 @@ def card(manifest: Manifest, name: str) -> str:
         f"## Use\n\n{USE[manifest.kind].format(sources=sources)}",
         f"## Trained on\n\n{trained_on or '- not recorded'}",
         f"## {'Sampling' if manifest.kind == 'generator' else 'Answers'}\n\nAt most {manifest.max_length} tokens, with "
-        f"the end symbol; attends to {memories}{SAMPLING[manifest.kind].format(defaults=defaults)}",
+        f"the end symbol{memories}{SAMPLING[manifest.kind].format(defaults=defaults)}",
         *([f"{approximate}{manifest.approximation.sentence(manifest.kind)}."] if manifest.approximation else []),
-        f"## Files\n\n{_table(['file', 'bytes', 'what'], '-r-', files)}\n\n"
-        "Inputs and outputs of each graph are in `manifest.json`.",
+        f"## Files\n\n{_table(['file', 'bytes', 'what'], '-r-', files)}"
+        + "\n\nInputs and outputs of each graph are in `manifest.json`." * bool(manifest.graphs),
         f"## Parity\n\nSequences compared with {manifest.against}. A difference is explained when its first draw lies "
         "within 1e-5 of a boundary between two tokens, where rounding decides.\n\n"
         + _table(columns, "--rrrrrr", parity),

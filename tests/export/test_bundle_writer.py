@@ -65,6 +65,8 @@ def test_a_manifest_says_what_the_model_is():
     text = (exported() / "README.md").read_text()
     assert "onnx loop | float64 | 7 | 20" in text
     assert "cgen sample FOLDER" in text and "## Sampling" in text and "--filter novel,unique" in text
+    assert "; attends to 2 sequences; " in text and "| the training examples, and which of them go together" in text
+    assert "graph are in `manifest.json`.\n\n## Parity" in text
 
 
 def test_the_card_of_a_predictor_says_how_it_is_used_and_no_more():

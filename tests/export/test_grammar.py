@@ -62,6 +62,12 @@ def test_names_of_files_need_not_be_utf8(tmp_path):
     assert (out / "README.md").read_text("utf-8").startswith("# b?\n")
 
 
+def test_the_card_of_a_grammar_says_nothing_of_prototypes_and_graphs(bundle):
+    text = (bundle / "README.md").read_text("utf-8")
+    assert "| the training examples, to tell which samples are new |" in text
+    assert not [one for one in ("attends", "prototypes", "each graph") if one in text]
+
+
 def pairs(generator, count, **options):
     return [(sample.source, sample.target) for sample in generator.stream(count, **options)]
 
