@@ -263,7 +263,10 @@ class Generator:
         if asked.beam is not None:
             raise UserError("the engine ray has no beam search")
         if self.model.bundle is None:
-            raise UserError("the engine ray needs a bundle that ONNX Runtime runs: export the checkpoint first")
+            raise UserError(
+                "the engine ray needs a bundle that ONNX Runtime runs: export a network's checkpoint; for a grammar, or "
+                "in another runtime, leave ray out"
+            )
         bundle, heat = str(self.model.bundle), _checked(asked.temperature) or self.temperature
         work = Work(bundle, self.identity, asked.seed, heat, asked.batch or ROWS, judge.config)
         found = judged(work, span["start"], span["stop"], asked.workers)
