@@ -68,7 +68,7 @@ class Run:
     def to_file(self, out: Path, resume: bool) -> End:
         """Write samples to a file as they come, so that an interrupted run can be resumed."""
         identity = {"compgen": __version__, "model": self.generator.identity, "-n": self.count}
-        stopped = None
+        stopped: ExhaustedError | None = None
         self.generator.kept(self.count, **self.drawing, **self.running)  # errors before a run is dropped
         with interruptible() as signals, partial_file(out, identity | self.drawing, resume=resume) as partial:
             counts = partial.counts
@@ -92,6 +92,7 @@ class Run:
                         raise
                     stopped = error
             _check_any(counts.kept, counts)
+            stopped = stopped or self._short(counts)
             partial.save()
             self.check(partial.path, counts, _why(stopped))
         return End(counts, counts.kept, partial.seconds, stopped, signals)
@@ -127,8 +128,16 @@ class Run:
             if not written and isinstance(stopped, KeyboardInterrupt):
                 raise Interrupted("interrupted; none kept", *signals)
             _check_any(written, counts)
+            if not choice.made:
+                stopped = stopped or self._short(counts)
         alone = sum(votes is not None and votes[1] == 1 for _, votes in chosen)
         return End(counts, written, time.monotonic() - began, stopped, signals, alone)
+
+    def _short(self, counts: Counts) -> ExhaustedError | None:
+        """Return why fewer samples than asked for were kept, where no error says so."""
+        if self.count is None or counts.kept >= self.count:
+            return None
+        return ExhaustedError(f"all {self.drawing['draws']:,} draws of --draws are made")
 
     def _progress(self, counts: Counts) -> Progress:
         return Progress("sample", self.count or self.drawing["draws"] or 0, self._done(counts))

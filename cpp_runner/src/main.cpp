@@ -274,7 +274,8 @@ constexpr std::uint64_t MOST_ADDRESSES = std::uint64_t{1} << 61;
 void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
   add_whole(app, "-n", options.count, "Stop when so many samples are kept.", 1, MOST_ADDRESSES);
-  add_whole(app, "--draws", options.draws, "Make so many draws, however many are kept.", 1, MOST_ADDRESSES);
+  add_whole(app, "--draws", options.draws, "Make so many draws, kept or not; with -n, at most so many.", 1,
+            MOST_ADDRESSES);
   app.add_option("-o,--output", options.out, "A .jsonl or .tsv file (also with .gz), or -.")->capture_default_str();
   app.add_option("--filter", options.filters, "Some of novel, unique, rare, with commas between them.")
       ->allow_extra_args(false);

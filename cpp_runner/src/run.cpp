@@ -205,6 +205,9 @@ class Run {
       keep({draw.index, std::move(pair->first), std::move(pair->second), draw.log_prob, std::move(draw.prototypes), {}});
       return !options_.count || counts.kept < *options_.count;
     });
+    if (options_.draws && options_.count && counts.kept < *options_.count && !options_.choice.made()) {
+      end.exhausted = "all " + with_commas(*options_.draws) + " draws of --draws are made";
+    }
   }
 
   ExhaustedError exhausted() const {

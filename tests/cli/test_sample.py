@@ -242,6 +242,20 @@ def test_where_no_token_is_rare_nothing_is_drawn(tmp_path, runtime, request):
         assert "drawn" not in done.stderr and not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("runtime", ["onnx", "native"])
+def test_fewer_samples_than_asked_for_are_a_warning_also_where_draws_are_limited(tmp_path, runtime, request):
+    if runtime == "native":
+        request.getfixturevalue("built")
+    words = ("sample", "recomb2", "-n", 9, "--draws", 5, "--runtime", runtime)
+    why = "all 5 draws of --draws are made"
+    for out in ("-", tmp_path / "s.jsonl", tmp_path / "s.tsv.gz"):
+        done = compgen(*words, "-o", out)
+        assert done.returncode == 0, done.stderr
+        assert f"warning: {why}; 5 samples are in {out}, fewer than asked for" in " ".join(done.stderr.split())
+    if runtime == "onnx":
+        refused(compgen(*words, "-o", tmp_path / "strict.jsonl", "--strict"), why, "is not written")
+
+
 def test_what_the_native_runtime_does_not_measure_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("COMPGEN_RUNNER", "/bin/true")
     says = "the native runtime measures no quality: `cgen data quality s.jsonl --train DATA` does"
