@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
-from compgen.data.vocabulary import BOS_ID, EOS_ID, SPECIALS, Vocabulary
+from compgen.data.vocabulary import BOS_ID, EOS_ID, SEP_ID, SPECIALS, Vocabulary
 from compgen.errors import DataError
 from compgen.files import require_name
 from compgen.models.network import Network
@@ -92,7 +92,7 @@ def train_generator(
         pool=pool,
         sampling={"temperature": list(config.sampling.temperature)},
         trained_on={"data": name, "examples": len(sequences), "neighborhood_rows": len(rows)}
-        | {"compatible_tuples": pool.total, "seed": seed, **_figures(outcome, sequences), **found},
+        | {"compatible_tuples": pool.total, "seed": seed, **_figures(outcome, sequences, config.prototypes), **found},
     )
     checkpoint.save(out)
     discard_state(out)
@@ -151,23 +151,27 @@ def _network(config: RecombineConfig, sequences: Sequences, vocabulary: int, see
     return network
 
 
-def _figures(outcome: Outcome, sequences: Sequences) -> dict[str, Any]:
+def _figures(outcome: Outcome, sequences: Sequences, prototypes: int) -> dict[str, Any]:
     """The outcome of training, for the checkpoint's record; with a `warning` if there is one."""
     return {
         "updates": outcome.steps,
         "seconds": round(outcome.seconds, 1),
         "train_loss_nats_per_token": round(outcome.train_loss, 5),
         "held_out_loss_nats_per_token": None if outcome.held_out is None else round(outcome.held_out, 5),
-        **_warning(outcome, sequences),
+        **_warning(outcome, sequences, prototypes),
     }
 
 
-def _warning(outcome: Outcome, sequences: Sequences) -> dict[str, str]:
+def _warning(outcome: Outcome, sequences: Sequences, prototypes: int) -> dict[str, str]:
     """A warning, under that key, if the loss is not far below that of a bigram model; else nothing.
 
     On SCAN jump the loss crosses BIGRAMS of it after some 500 updates, and samples are good from 1,000 on. On few
-    examples the held-out loss may stay above it, however low the training loss.
+    examples the held-out loss may stay above it, however low the training loss. A language model, which has sentences
+    and no prototypes, is not compared: most bigrams of a text occur once, and their counts know the text by heart.
     """
+    trouble = {"warning": outcome.trouble} if outcome.trouble else {}
+    if not prototypes and all(sequence[-1] == SEP_ID for sequence in sequences):
+        return trouble
     trivial, loss = bigram_loss(sequences), outcome.train_loss
     limit, held_out = BIGRAMS * trivial, loss if outcome.held_out is None else outcome.held_out
     beside = f"that of bigram counts is {trivial:.2f}, and a good generator has less than {limit:.2f}"
@@ -179,7 +183,7 @@ def _warning(outcome: Outcome, sequences: Sequences) -> dict[str, str]:
         advice = "look at samples before you train on them, give more examples, or train longer (more --minutes)"
         few = f"the examples are few to learn from: the held-out loss is {held_out:.2f} nats a token, {beside}"
         return {"warning": f"{few}; the training loss is {loss:.2f}: {advice}"}
-    return {"warning": outcome.trouble} if outcome.trouble else {}
+    return trouble
 
 
 def bigram_loss(sequences: Sequences) -> float:

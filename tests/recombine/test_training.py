@@ -8,7 +8,7 @@ import torch
 
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
-from compgen.data.vocabulary import Vocabulary
+from compgen.data.vocabulary import SEP_ID, Vocabulary
 from compgen.errors import ConfigError, DataError, UserError
 from compgen.recombine import training as generator
 from compgen.recombine.config import RecombineConfig
@@ -187,5 +187,12 @@ def test_a_generator_that_bigram_counts_nearly_equal_is_called_undertrained(tmp_
     ],
 )
 def test_losses_are_compared_with_that_of_bigram_counts(train, held_out, says):
-    found = generator._warning(Outcome(9, 1.0, train, held_out), [[7, 8], [7, 7]])
+    found = generator._warning(Outcome(9, 1.0, train, held_out), [[7, 8], [7, 7]], 2)
     assert re.search(says, found["warning"]) if says else found == {}
+
+
+def test_a_language_model_is_not_compared_with_counts_of_its_own_bigrams():
+    outcome, sentences = Outcome(9, 1.0, 4.0, 4.5), [[7, 8, SEP_ID], [7, SEP_ID]]
+    assert generator._warning(outcome, sentences, 0) == {}
+    assert "undertrained" in generator._warning(outcome, sentences, 2)["warning"]
+    assert "undertrained" in generator._warning(outcome, [[7, SEP_ID, 8]], 0)["warning"], "pairs"
