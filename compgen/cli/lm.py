@@ -126,15 +126,21 @@ def perplexity(
     model: ModelArgument,
     texts: TextArgument,
     sentences: Path | None = option(
-        None, "Write the tokens, the unknown ones and the loss of each sentence here, as TSV.", metavar="OUT"
+        None,
+        "Write the tokens, the unknown ones and the loss (natural logarithm) of each sentence here, as TSV.",
+        metavar="OUT",
     ),
     tokens: Path | None = option(
-        None, "Write the score of each token here, as Parquet, or as TSV if OUT ends in .tsv.", metavar="OUT"
+        None,
+        "Write the log10 probability of each token here, as Parquet, or as TSV if OUT ends in .tsv.",
+        metavar="OUT",
     ),
     threads: ThreadsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the perplexity of each TEXT, with and without tokens that MODEL does not know. Sentence ends count.
+
+    These are the figures that KenLM's `query` calls including and excluding OOVs. Blank lines are left out.
 
     Example: cgen lm perplexity base.bin test.txt
     """
@@ -349,7 +355,8 @@ def _show(report: "Report") -> None:
         cells.append([f"augmented, seed {trial.seed}", *_figures(trial.mixture), *tests])
     show(
         table(("", "validation", "test", "p: t", "sign", "bootstrap"), cells),
-        "Perplexities; p is of the difference of sentence losses on the test text, augmented against control.",
+        "Perplexities, unknown words and sentence ends included; p is of the difference of sentence losses on the test "
+        "text, augmented against control.",
         report.fallback,
         report.verdict,
         report.decisive,
