@@ -322,6 +322,7 @@ class Experiment(Planning):
 
     def tested(self) -> dict[System, int]:
         """Train all systems that are tested, open the test part and answer it; return them with their seeds."""
+        self.trials()  # which the choice may have been made from before a damaged result of one was deleted
         written = self.decided(
             "finals", lambda: {"systems": [[list(s.methods), s.times, n] for s, n in self.finals().items()]}
         )

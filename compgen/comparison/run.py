@@ -43,7 +43,7 @@ def compare(
 ) -> Result:
     """Find out which augmentation helps on a dataset; leave the answer, the data and the model in `folder`.
 
-    The same call resumes a comparison that was interrupted, step by step.
+    The same call resumes a comparison that was interrupted, step by step, and returns what one found that has ended.
 
     Args:
         data: a dataset, or what `load_dataset` finds by name.
@@ -65,6 +65,10 @@ def compare(
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
     with _claimed(folder, dataset, settings) as accept:
+        before = _finished(folder)
+        if before and all((folder / file).exists() for file in before.files):
+            say(f"{folder}: this comparison has ended; to compare anew, in more --minutes say, choose another folder")
+            return before
         with workers(folder, options.engine, options.jobs) as pool:
             experiment = Experiment(
                 folder=folder,
@@ -81,11 +85,8 @@ def compare(
             experiment.check_time()
             accept()
             _decide_generator(experiment, options.minutes)
-            tested = experiment.tested()
-        found = Findings(experiment, divided, verdicts, tested)
-        before = _finished(folder)
-        asked = (command, options.minutes) if before is None else (before.command, before.minutes)
-        result = found.result(name, *asked)
+            found = Findings(experiment, divided, verdicts, experiment.tested())
+        result = found.result(name, *((before.command, before.minutes) if before else (command, options.minutes)))
         with atomic_path(folder / "compare.json") as temporary:
             temporary.write_text(result.model_dump_json(indent=1), encoding="utf-8")
         write_report(folder)

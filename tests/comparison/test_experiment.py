@@ -347,6 +347,19 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_steps(tmp_path, s
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
 
 
+def test_what_was_damaged_and_deleted_after_the_choice_is_made_again(tmp_path):
+    workers = MadeUp(tmp_path, lambda system: 0.2 if "geca" in system else 0.0)
+    found = experiment(tmp_path, workers)
+    expected = found.tested(), Findings(found, divide(data()), [], found.tested()).trials()
+    results = {path: path.read_text() for path in (tmp_path / "steps").iterdir()}
+    unread = "train-bare-0-0-500", *(f"train-gecax1-{at}-{at}-2000" for at in range(3))  # they are in plan and updates
+    for path in results:
+        path.unlink()
+    found = experiment(tmp_path, workers)
+    assert (found.tested(), Findings(found, divide(data()), [], found.tested()).trials()) == expected
+    assert {path.stem for path in results if not path.exists()} == {*unread}
+
+
 class Turning(MadeUp):
     """What is best in the first round is the worst in further ones, by little."""
 

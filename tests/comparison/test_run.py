@@ -138,6 +138,23 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
     assert again == result and (folder / "compare.json").read_bytes() == before
 
 
+def test_one_that_has_ended_is_not_run_again_without_what_its_steps_have_left(compared, monkeypatch):
+    """The tutorial lets users delete `made` and `steps`; and whoever asks for more minutes is told what to do."""
+    folder, result, _, data = compared
+    monkeypatch.setattr(run, "workers", None)
+    said, hidden = list[str](), [(folder / name, folder / f".{name}") for name in ("made", "steps")]
+    for path, other in hidden:
+        path.rename(other)
+    try:
+        again = compare(data, folder, methods=("geca",), seeds=2, test=30, by="random", minutes=90, say=said.append)
+    finally:
+        for path, other in hidden:
+            other.rename(path)
+    assert again == result
+    (line,) = said
+    assert line.endswith("this comparison has ended; to compare anew, in more --minutes say, choose another folder")
+
+
 def test_how_long_a_generator_is_trained_follows_from_the_first_minutes_and_the_carvings_alone(compared):
     """Not from jobs or processors, nor from the minutes of a call that goes on, as that of the test before."""
     folder, result, _, _ = compared
