@@ -31,7 +31,6 @@ MOST_HELD = 0.1  # of the examples, with one compound
 MOST_ONCE = 0.6  # of the examples, with the token that training keeps once
 OWN = 0.8  # Dice coefficient of the examples with a source token and those with its target token
 LARGE = 500  # training examples from which one carving is enough
-NEEDED = LEAST_TRAIN + 3 * FEWEST + LEAST_TEST  # distinct examples, for all parts
 SEED = 0  # of all that is drawn here
 _USUAL_TEST = 0.2  # of all examples, where the data have no test part
 
@@ -66,7 +65,7 @@ def divide(dataset: Dataset, test: int | None = None, by: By | None = None) -> D
         if len(found) < least:
             raise DataError(
                 f"found {counted(len(found), 'example')} to {part} on, expected {least} or more: nothing could be "
-                f"told; {NEEDED} distinct examples in all are enough"
+                f"told; {LEAST_TRAIN + 3 * FEWEST} distinct examples to train on and {LEAST_TEST} to test on are enough"
             )
     return Divided(train, tested, how)
 

@@ -201,7 +201,8 @@ def test_too_few_examples_are_refused_before_anything_begins():
     ):
         carve(few, 0)
     with pytest.raises(
-        DataError, match=r"found 10 examples to train on, expected 20 or more.*70 distinct examples in all are enough"
+        DataError,
+        match=r"found 10 examples to train on, expected 20 or more.* 50 distinct examples to train on and 20 to test",
     ):
         divide(few, 20)
     with pytest.raises(DataError, match=r"found 30 examples, expected more than the 30 to test on"):
