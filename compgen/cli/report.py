@@ -19,8 +19,8 @@ def report(
 
     The page is made from compare.json alone; nothing is trained. It needs no network and no other file, so you can
     send it as it is. The table shows, for each system tried on the test part, its accuracy, its gain over the training
-    examples alone with a 95 % interval, and its gain over the control (as many examples drawn again from training)
-    with a p-value, corrected for the number of systems. Below it is what to know before you trust the answer.
+    examples alone with a 95 % interval, and its gain over the control (training examples drawn again) with a
+    p-value, corrected for the number of systems. Below it is what to know before you trust the answer.
 
     Example: cgen report comparison
     """

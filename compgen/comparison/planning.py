@@ -112,7 +112,7 @@ class Planning(Running):
         left = min(self.capacity(points), self.workers.count * (SPARE * self.seconds - self.elapsed()))
         plan = make_plan(left, per_update, updates, methods, self.seeds, self.workers.count)
         if plan.updates < updates:
-            why = f"more than the time allows for {plan.trials(methods)} trainings"
+            why = f"twice as many would not leave time for {plan.trials(methods)} trainings"
         return {"plan": asdict(plan), "why": why, "curve": points}
 
     def next_updates(self) -> tuple[list[dict[str, Any]], list[Step], str]:
