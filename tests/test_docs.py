@@ -59,7 +59,7 @@ def found(words):
     command, rest = COMMANDS, list(words)
     while hasattr(command, "commands") and rest and not rest[0].isupper():
         assert rest[0] in command.commands, f"cgen {' '.join(words)}: no command {rest[0]}"
-        command = command.get_command(None, rest.pop(0))
+        command = command.commands[rest.pop(0)]
     return command, rest
 
 

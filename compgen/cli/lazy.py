@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -80,11 +80,10 @@ def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGr
     class Lazy(_Group):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            names: dict[str, Any] = dict.fromkeys(commands)
-            self.commands = names  # for the list, and for guesses at a misspelled one
+            self.commands = _Commands(commands)  # type: ignore[assignment]
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-            return _loaded(cmd_name, commands[cmd_name][0]) if cmd_name in commands else None
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+            return list(commands)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
             with formatter.section("Commands"):
@@ -93,16 +92,28 @@ def lazy_group(commands: Mapping[str, tuple[str | Loader, str]]) -> type[TyperGr
     return Lazy
 
 
-def _loaded(name: str, place: str | Loader) -> Any:
-    """Import the command at a place."""
-    if isinstance(place, str):
-        module, _, attribute = place.partition(":")
-        found = getattr(import_module(module), attribute)
-    else:
-        found = place()
-    parent = App(rich_markup_mode=None, add_completion=False)
-    if isinstance(found, typer.Typer):
-        parent.add_typer(found, name=name)
-    else:
-        parent.command(name)(found)
-    return typer.main.get_group(parent).commands[name]
+class _Commands(Mapping[str, Any]):
+    """Commands by name, imported when one is looked up."""
+
+    def __init__(self, commands: Mapping[str, tuple[str | Loader, str]]) -> None:
+        self.places = {name: place for name, (place, _) in commands.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        place = self.places[name]
+        if isinstance(place, str):
+            module, _, attribute = place.partition(":")
+            found = getattr(import_module(module), attribute)
+        else:
+            found = place()
+        parent = App(rich_markup_mode=None, add_completion=False)
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=name)
+        else:
+            parent.command(name)(found)
+        return typer.main.get_group(parent).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)

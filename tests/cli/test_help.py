@@ -18,8 +18,8 @@ from tests.cli.shell import compgen, refused, started
 
 def leaves(command, path=()):
     """All commands that do something, by the words that call them."""
-    for name in getattr(command, "commands", ()):
-        yield from leaves(command.get_command(None, name), (*path, name))
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from leaves(inner, (*path, name))
     if not hasattr(command, "commands"):
         yield path, command
 
@@ -28,8 +28,8 @@ def groups(command, path=()):
     """All groups, by the words that call them."""
     if hasattr(command, "commands"):
         yield path
-        for name in command.commands:
-            yield from groups(command.get_command(None, name), (*path, name))
+        for name, inner in command.commands.items():
+            yield from groups(inner, (*path, name))
 
 
 ROOT = typer.main.get_command(app)
@@ -49,7 +49,7 @@ def test_the_help_has_an_example_that_can_be_run(path):
     for words in found:
         command, rest = ROOT, words
         while hasattr(command, "commands"):
-            command, rest = command.get_command(None, rest[0]), rest[1:]
+            command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(" ".join(words), rest)
 
 
