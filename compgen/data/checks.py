@@ -17,7 +17,7 @@ from compgen.data.brackets import balanced
 from compgen.data.examples import COLUMNS, PREDICTED, SIDES, TRAIN, Dataset
 from compgen.data.named import SPLITS, TAGS, USUAL, plain, unnamed_forms
 from compgen.data.signs import JOINER, PIECE
-from compgen.data.unimorph import BUNDLE, SOME_TAGS
+from compgen.data.unimorph import BUNDLE, SOME_TAGS, are_tags
 from compgen.data.vocabulary import CONTROL, SPECIALS
 
 SAMPLE = 1_000  # rows that `worst` looks at
@@ -180,10 +180,12 @@ def splits(rows: pl.DataFrame) -> Finding | None:
 
 def _splits_advice(rows: pl.DataFrame) -> str:
     """What to do about a third column that holds no splits."""
-    if any(2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split")):
+    third = rows["split"]
+    tags = all(map(are_tags, third)) and not third.str.contains(SPLITS).any()
+    usual = not tags or third.str.contains(f"^{SOME_TAGS}$").all()  # not parted by commas or spaces
+    if usual and any(2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split")):
         return "words? these are lemma TAB form TAB tags, in this order; tags begin with a capital or a digit: N;NOM;PL"
-    one_tag = rows["split"].str.contains(f"^{SOME_TAGS}$").all() and not rows["split"].str.contains(SPLITS).any()
-    return "words with one tag each? name the file .unimorph; " * one_tag + (
+    return "words with one tag each, or without semicolons between tags? name the file .unimorph; " * tags + (
         "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids; "
         f"examples to learn from have the split {TRAIN}, or none"
     )

@@ -196,7 +196,12 @@ UNLEARNT = [
     ),
     ("small_tags.tsv", "gehen\tging\tv;pst\nsehen\tsah\tv;pst\n", "words? these are lemma TAB form TAB tags"),
     ("tags_second.tsv", "gehen\tV;PST\tging\nsehen\tV;PST\tsah\n", "words? these are lemma TAB form TAB tags"),
-    ("one_tag.tsv", "Haus\tHausta\tPL\nBaum\te-Baum\tSG\n", "words with one tag each? name the file .unimorph; lines"),
+    ("one_tag.tsv", "Haus\tHausta\tPL\nBaum\te-Baum\tSG\n", "words with one tag each, or without semicolons"),
+    (
+        "commas.tsv",
+        "gehen\tging\tV, PST\nsehen\tsah\tV;PST\nsein\tist\tV;PRS\n",
+        "between tags? name the file .unimorph",
+    ),
     ("own_names.tsv", "a\tb\tmine\nc\td\tmine\n", "names of splits: mine; train is not among them"),
 ]
 
