@@ -223,6 +223,7 @@ def _even(found: Fields, signs: str) -> Fields:
     return Fields(rows, found.names, [*found.findings, *findings])
 
 
+_BUNDLE = r"^\s*\p{Uppercase}[^\s;|,]*(?:\s*[;|,]\s*[\p{Uppercase}\d][^\s;|,]*)+\s*$"  # several tags of a word
 _HEADED = ("csv", "tsv", "text")  # formats whose first line may have names of columns
 
 
@@ -278,18 +279,23 @@ def _advice(rows: list[tuple[int, list[Any]]]) -> tuple[str, str]:
     first = rows[0][1]
     advice = "write a first line of names, as: source,target (of words: lemma,form,tags)"
     usable = [name for name in first if plain(name) not in (*BESIDE, *PARTS)]
-    if any(plain(name) in TAGS for name in usable):
+    columns = {name: _column(rows[1:], at) for at, name in enumerate(first)}
+    tagged = len(usable) > 2 and any(2 * columns[name].str.contains(_BUNDLE).sum() > len(rows) for name in usable)
+    if tagged or any(plain(name) in TAGS for name in usable):
         return f"{advice}; if these are names of columns of words, call them lemma, form and tags", ""
     if len(usable) > 1 and len({*first}) == len(first):
-        sides = [name for at, name in enumerate(first) if name in usable and _may_be_side(rows[1:], at)]
+        sides = [name for name in usable if _may_be_side(columns[name])]
         options = naming(*(sides + usable)[:2])
         return f"{advice}; if these are names, say which are meant, as: {options}", options
     return f"{advice}; {ALONE}" if len(usable) == 1 else advice, ""
 
 
-def _may_be_side(rows: list[tuple[int, list[Any]]], at: int) -> bool:
+def _column(rows: list[tuple[int, list[Any]]], at: int) -> pl.Series:
+    return pl.Series([fields[at] for _, fields in rows if at < len(fields)], dtype=pl.String)
+
+
+def _may_be_side(texts: pl.Series) -> bool:
     """Whether a column is neither ids nor the same in all rows."""
-    texts = pl.Series([fields[at] for _, fields in rows if at < len(fields)], dtype=pl.String)
     return texts.n_unique() > 1 and not texts.str.contains(ID).all()
 
 

@@ -160,7 +160,11 @@ def test_advice_on_a_csv_is_of_its_sign_and_of_columns_that_may_be_sides(folder)
     (folder / "x.csv").write_text("Nr,Satz,Aufruf\n1,play it,play()\n2,stop it,stop()\n")
     assert "if these are names, say which are meant, as: --source Satz --target Aufruf" in run("x.csv").stdout
     (folder / "x.csv").write_text("Word,UPOS,Feats,Inflected\nev,NOUN,Case=Dat,eve\n")
-    assert "if these are names of columns of words, call them lemma, form and tags" in run("x.csv").stdout
+    words = "if these are names of columns of words, call them lemma, form and tags"
+    assert words in run("x.csv").stdout
+    (folder / "x.csv").write_text('Wort;Wortform;Gloss\ngehen;ging;V, PST\nsehen;sah;"V;PST"\nsein;ist;V, PRS\n')
+    said = run("x.csv").stdout
+    assert words in said and "--source" not in said  # two columns would lose the tags
     (folder / "x.csv").write_text("source;target\nplay it;play()\nstop it;stop();now\n")
     result = run("x.csv")
     assert "line 3: another number of fields than 2" in result.stdout
