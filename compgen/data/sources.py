@@ -34,7 +34,7 @@ from compgen.errors import DataError, Remark, UserError
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 SOURCES = SourceColumns()  # what is looked for where no column is named
 ROWS = 1024  # of what is read whole, in a piece
-_TAGGED = rf"^[^\t]+(?:\t[^\t]*)?\t({unimorph.SOME_TAGS})$"
+_LAST = r"^[^\t]+(?:\t[^\t]*)?\t([^\t]+)\s*$"  # the last of two or three fields
 
 
 class Source(NamedTuple):
@@ -62,7 +62,7 @@ def read_sources(
     Without `format` the suffix decides; for a pipe, the first line. A table of the suffix .tsv whose last column has
     tags joined by semicolons, as far as the first piece goes, is one of words. `columns` as for `read_dataset`; if they
     name no target, a table needs none. `split` gives the examples of that split alone. `words` says that the sources
-    are for a model that inflects words: then the words of a table may have one tag each.
+    are for a model that inflects words: then the words of a table may have one tag each, or tags parted by other signs.
 
     Raises:
         UserError: there is no such format.
@@ -233,11 +233,17 @@ def _guess(lines: list[str], name: str) -> str:
     return "text"
 
 
-def _as_words(format: str, lines: list[str], one_tag: bool = False) -> str:
-    """Return `unimorph` for tsv if most lines have tags in their last column, several (or `one_tag`); or format."""
+def _as_words(format: str, lines: list[str], any_tags: bool = False) -> str:
+    """Return `unimorph` for tsv if most lines have tags in their last column, or format.
+
+    Some must be several, joined by semicolons, unless there may be `any_tags`, as for what inflects words.
+    """
     written = pl.Series([line for line in lines if line.strip()], dtype=pl.String)
-    tags = written.str.extract(_TAGGED).drop_nulls()
-    words = 2 * len(tags) > len(written) and (one_tag or tags.str.contains(unimorph.SEVERAL).any())
+    last = written.str.extract(_LAST).drop_nulls()
+    tagged = last.str.contains(f"^{unimorph.SOME_TAGS}$")
+    if any_tags:
+        tagged |= pl.Series([*map(unimorph.are_tags, last)], dtype=pl.Boolean)
+    words = 2 * tagged.sum() > len(written) and (any_tags or last.filter(tagged).str.contains(unimorph.SEVERAL).any())
     return "unimorph" if format == "tsv" and words else format
 
 

@@ -90,8 +90,7 @@ def check_order(lines: Iterable[tuple[int, str]], name: str) -> None:
 
 def _are_several(text: str, signs: tuple[str, ...]) -> bool:
     """Whether text is several tags, parted by the first of some signs; a form may have spaces, too."""
-    tags = tags_of(text, signs)
-    return len(tags) > 1 and all(map(is_tag, tags))
+    return len(tags_of(text, signs)) > 1 and are_tags(text, signs)
 
 
 def fields_of(line: str) -> list[str]:
@@ -351,6 +350,12 @@ def tags_of(text: str, signs: tuple[str, ...] = _SIGNS) -> tuple[str, ...]:
     places = [-1, *(end.start() for end in ends), len(text)]
     tags = (text[before + 1 : after].strip() for before, after in pairwise(places))
     return tuple(filter(None, tags))
+
+
+def are_tags(text: str, signs: tuple[str, ...] = _SIGNS) -> bool:
+    """Whether text is tags, one or several."""
+    tags = tags_of(text, signs)
+    return bool(tags) and all(map(is_tag, tags))
 
 
 def _without_brackets(text: str) -> str:

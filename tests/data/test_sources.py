@@ -150,6 +150,16 @@ def test_a_table_of_words_with_one_tag_each_is_known_by_what_inflects_them(tmp_p
     assert found[0].tokens == ["g", "o", "PST"] and not found[0].inflected
 
 
+@pytest.mark.parametrize("tags", ["V, PST", "V PST", "V|PST", "V;PST"])
+def test_what_inflects_words_knows_their_table_by_tags_that_are_parted_by_any_sign(tmp_path, tags):
+    (tmp_path / "x.tsv").write_text(f"go\t{tags}\nsee\tV\n")
+    (found,) = read_sources(str(tmp_path / "x.tsv"), words=True)
+    assert [source.written for source in found] == [("go", "V;PST"), ("see", "V")]
+    (tmp_path / "x.tsv").write_text("go\tV;pst\nsee\tV;pst\n")
+    with pytest.raises(DataError, match="found the tag 'pst'"):
+        list(read_sources(str(tmp_path / "x.tsv"), words=True))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
