@@ -264,8 +264,8 @@ class Generator:
             raise UserError("the engine ray has no beam search")
         if self.model.bundle is None:
             raise UserError(
-                "the engine ray needs a bundle that ONNX Runtime runs: export a network's checkpoint; for a grammar, or "
-                "in another runtime, leave ray out"
+                "the engine ray needs a bundle that ONNX Runtime runs: export a network's checkpoint; for a grammar, "
+                "or in another runtime, leave ray out"
             )
         bundle, heat = str(self.model.bundle), _checked(asked.temperature) or self.temperature
         work = Work(bundle, self.identity, asked.seed, heat, asked.batch or ROWS, judge.config)

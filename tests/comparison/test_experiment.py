@@ -435,7 +435,7 @@ def test_while_updates_gain_a_lot_they_go_before_amounts_and_other_methods(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("seconds", "why", "advice"), [(10**6, "most that a comparison makes", "No"), (300, "than the time", "Allow")]
+    ("seconds", "why", "advice"), [(10**6, "most that a comparison makes", "No"), (300, "not leave time for", "Allow")]
 )
 def test_what_limits_the_updates_of_a_predictor_that_has_not_learned_is_said(tmp_path, seconds, why, advice):
     found = experiment(tmp_path, Growing(tmp_path, lambda _: 0.0), seconds=seconds)

@@ -26,6 +26,7 @@ from compgen.data.formats import read_dataset, write_dataset
 from compgen.errors import ConfigError, DataError, Interrupted, UserError
 from compgen.files import beside, lock
 from tests.cli import shell
+from tests.comparison import made_up
 from tests.comparison.test_parts import commands, words
 
 TINY = tuple(f"network.{size}" for size in ("hidden=16", "encoder_hidden=12", "embedding=12", "output=12"))
@@ -138,21 +139,24 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
     assert again == result and (folder / "compare.json").read_bytes() == before
 
 
-def test_one_that_has_ended_is_not_run_again_without_what_its_steps_have_left(compared, monkeypatch):
-    """The tutorial lets users delete `made` and `steps`; and whoever asks for more minutes is told what to do."""
-    folder, result, _, data = compared
-    monkeypatch.setattr(run, "workers", None)
-    said, hidden = list[str](), [(folder / name, folder / f".{name}") for name in ("made", "steps")]
-    for path, other in hidden:
-        path.rename(other)
-    try:
-        again = compare(data, folder, methods=("geca",), seeds=2, test=30, by="random", minutes=90, say=said.append)
-    finally:
-        for path, other in hidden:
-            other.rename(path)
-    assert again == result
+def test_one_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
+    """The tutorial lets users delete what its steps have left; and whoever asks for more minutes is told what to do."""
+
+    def stopped(*_):
+        raise Interrupted("stopped", signal.SIGINT)
+
+    monkeypatch.setattr(run, "workers", stopped)
+    folder, said, options = tmp_path / "out", list[str](), {"methods": ("geca",), "test": 30, "by": "random"}
+    with pytest.raises(Interrupted):
+        compare(commands(), folder, **options)
+    ended = made_up.result(files={"compare.json": "all figures"})
+    (folder / "compare.json").write_text(ended.model_dump_json())
+    assert compare(commands(), folder, minutes=90, say=said.append, **options) == ended
     (line,) = said
     assert line.endswith("this comparison has ended; to compare anew, in more --minutes say, choose another folder")
+    (folder / "compare.json").write_text(made_up.result(files={"bundle": "was deleted"}).model_dump_json())
+    with pytest.raises(Interrupted):
+        compare(commands(), folder, **options)
 
 
 def test_how_long_a_generator_is_trained_follows_from_the_first_minutes_and_the_carvings_alone(compared):
