@@ -42,7 +42,6 @@ from compgen.substitution.exchanges import Exchanges, Found
 from compgen.substitution.gold import Gold
 from compgen.substitution.options import SubstituteOptions
 from compgen.substitution.pieces import Classes, Classifier, Table
-from compgen.substitution.trees import CLOSED
 from compgen.substitution.unclear import unclear
 
 CANDIDATES: tuple[Classes, ...] = ("types", "slot", "predicate", "token")
@@ -332,8 +331,7 @@ class Substitute(Augmenter[SubstituteOptions]):
         trees = self.table.trees
         start = int(trees.start[piece["tree"]]) + piece["node"]
         rules = trees.rule[start : start + int(trees.size[start])].tolist()
-        hole = piece["hole"] if piece["hole"] == CLOSED else piece["hole"] - piece["node"]
-        _, sources, targets = self.exchanges.classifier.derived(rules, hole)
+        _, sources, targets = self.exchanges.classifier.derived(rules, piece["hole"] - piece["node"])
         return self.grammar.alphabet.text(Rule(sources[0], targets[0]))
 
 

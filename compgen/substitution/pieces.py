@@ -70,15 +70,15 @@ class Classifier:
         return found
 
     def derived(self, rules: Sequence[int], hole: int = CLOSED) -> tuple[list[list[int]], list[str], list[str]]:
-        """The children of each node, and the source and the target it derives; a hole derives NT_1."""
+        """The children of each node, and the source and the target it derives; a hole (below 0: none) derives NT_1."""
         below: list[list[int]] = [[] for _ in rules]
         sources, targets = [""] * len(rules), [""] * len(rules)
         stack: list[int] = []  # nodes that have no parent yet, the first on top
         for node in reversed(range(len(rules))):
-            source, target = self._forms[rules[node]]
+            source, target = ("\1", "\1") if node == hole else self._forms[rules[node]]
             below[node] = [stack.pop() for _ in range(self._arity[rules[node]])]
-            sources[node] = "\1" if node == hole else source.format(*(sources[child] for child in below[node]))
-            targets[node] = "\1" if node == hole else target.format(*(targets[child] for child in below[node]))
+            sources[node] = source.format(*(sources[child] for child in below[node]))
+            targets[node] = target.format(*(targets[child] for child in below[node]))
             stack.append(node)
         return below, sources, targets
 
