@@ -132,12 +132,24 @@ class Recombine(Augmenter[RecombineOptions]):
         from compgen.trained.generator import Generator
 
         FilterConfig(self.options.filters, ngram=self.options.ngram)  # an error now, not after training
+        if self.options.resume and self.checkpoint is None:
+            raise UserError(
+                "recombine: resume goes on with a training kept beside a file: give beside, as in the interrupted call"
+            )
         options = self._given = self._given or self.options
         config, found = options.config(), {}
         ordered = Dataset(dataset.frame.sort("source", "target"))
         with tempfile.TemporaryDirectory(prefix="compgen-") as folder:
             out = self.checkpoint or Path(folder) / "recombine.pt"
-            made, _ = train_generator(ordered, config, out, seed=seed, resume=options.resume, quiet=self.beside is None)
+            try:
+                made, _ = train_generator(
+                    ordered, config, out, seed=seed, resume=options.resume, quiet=self.beside is None
+                )
+            except Interrupted as stopped:
+                if self.checkpoint is not None:
+                    raise
+                done = str(stopped).partition(";")[0]
+                raise Interrupted(f"{done}; nothing is kept, as beside names no file", stopped.number) from None
             self.generator, self._trained_on = Generator.load(out), made.trained_on
         given = options.model_dump()
         if options.auto and options.vote is not False:

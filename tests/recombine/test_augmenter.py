@@ -9,6 +9,7 @@ from compgen.data.examples import Dataset
 from compgen.data.unimorph import inflection
 from compgen.errors import ConfigError, ExhaustedError, Interrupted, UserError
 from compgen.recombine import augmenter as module
+from compgen.recombine import training
 from compgen.recombine.augmenter import Recombine
 from compgen.sampling.resampling import Counts
 from tests.augmenters.test_conformance import TINY
@@ -150,3 +151,18 @@ def test_a_fit_finds_settings_anew_and_keeps_what_was_changed():
         Recombine(**few).fit(pairs).with_options(vote=False).fit(words),
     ):
         assert changed.options == fresh.options.model_copy(update={"vote": False})
+
+
+def test_an_interrupted_training_that_is_not_kept_is_not_said_to_go_on(monkeypatch, tmp_path):
+    def interrupt(*_, **__):
+        raise Interrupted("stopped after update 3 of 9; --resume goes on", 15)
+
+    monkeypatch.setattr(training, "train_generator", interrupt)
+    data = Dataset.from_pairs(PAIRS)
+    with pytest.raises(Interrupted, match=r"^stopped after update 3 of 9; nothing is kept, as beside") as found:
+        Recombine().fit(data)
+    assert found.value.number == 15
+    with pytest.raises(Interrupted, match="--resume goes on"):
+        Recombine(beside=tmp_path / "more.jsonl").fit(data)
+    with pytest.raises(UserError, match="resume goes on with a training kept beside a file: give beside"):
+        Recombine(resume=True).fit(data)
