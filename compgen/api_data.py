@@ -145,16 +145,17 @@ def check(data: "Dataset | str | Path", *, source: str | None = None, target: st
         UserError: columns are named for a `Dataset`, which has no others than source and target.
     """
     from compgen.data.catalog import given
-    from compgen.data.checks import Finding, findings, rows_of
+    from compgen.data.checks import Finding, findings, rows_of, unsplit
     from compgen.data.lenient import read_table
 
     columns = _columns(source, target)
     if not isinstance(data, str | Path):
         if columns.given:
             raise UserError("columns are named of a file: a Dataset has source and target")
-        rows = rows_of(given(data))
+        dataset = given(data)
+        rows = rows_of(dataset)
         none = Finding("error", "no examples", [], "see what made the dataset: a filter may have kept nothing")
-        return findings(rows) if rows.height else [none]
+        return [*unsplit(dataset), *findings(rows)] if rows.height else [none]
     table = read_table(str(data), columns)
     return [*table.findings, *findings(table.rows)]
 

@@ -535,6 +535,13 @@ def test_files_are_rewritten_and_columns_named(tmp_path):
     assert compgen.check(tmp_path / "d.csv", source="a", target="b")[0].what == "an empty side"
 
 
+def test_tokens_that_were_not_split_are_found():
+    whole = [(["walk twice"], ["W", "W"]), (["run"], ["R", ""]), (["walk", "twice"], ["W", "W"])]
+    found, *_ = compgen.check(compgen.Dataset.from_pairs(whole))
+    assert found[:3] == ("warning", "a token that is empty or has a space in it", [1, 2])
+    assert not [one for one in compgen.check(compgen.Dataset.from_pairs(whole[2:])) if one.severity == "warning"]
+
+
 def test_a_dataset_without_examples_is_an_error(data):
     found = compgen.check(data[:0])
     assert [(one.severity, one.what) for one in found] == [("error", "no examples")]

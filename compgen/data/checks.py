@@ -67,6 +67,14 @@ def rows_of(dataset: Dataset) -> pl.DataFrame:
     return dataset.frame.select(*joined, "split").with_row_index("number", offset=1)
 
 
+def unsplit(dataset: Dataset) -> list[Finding]:
+    """The finding for tokens of a dataset that no text holds, and no row shows; none if there are none."""
+    odd = [pl.col(side).list.eval(pl.element().str.contains(r"^$|[ \t\r\n]")).list.any() for side in SIDES]
+    numbers = (dataset.frame.select(pl.any_horizontal(odd)).to_series().arg_true() + 1).to_list()
+    what, advice = "a token that is empty or has a space in it", "split texts at white space, as text.split() does"
+    return [Finding("warning", what, numbers, advice)] if numbers else []
+
+
 def worst(dataset: Dataset) -> str | None:
     """Return in a few words the worst that a cheap look, at some of the examples, finds in a table; None if nothing."""
     frame = dataset.frame.select(COLUMNS)
