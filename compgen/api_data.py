@@ -179,7 +179,7 @@ def augment(
         count: how many to make; the default depends on the method.
         seed: fixes all that is drawn.
         split: the split to learn from, if there are several; None for all of them.
-        options: of the method, as in `cgen augment METHOD --help`.
+        options: of the method, and `config`, as in `cgen augment METHOD --help`.
 
     Raises:
         UserError: there is no such method, option or split, or nothing can be made of the data.

@@ -21,6 +21,7 @@ import compgen
 from compgen.cli.main import app
 from compgen.comparison.options import CompareOptions
 from compgen.configuration import load_config, shipped
+from compgen.csl.options import CslOptions
 from compgen.data.compounds import Ngrams
 from compgen.data.vocabulary import Vocabulary
 from compgen.errors import ExhaustedError, Interrupted, Remark
@@ -353,6 +354,20 @@ def test_nothing_to_score_by_is_told(predictor, pairs, says):
 def test_fewer_than_asked_for_is_a_remark(data):
     with pytest.warns(Remark, match=r"geca: \d+ examples? of 5,000 asked for"):
         compgen.augment(data[:7], "geca", 5_000)
+
+
+def test_a_method_takes_its_options_from_a_configuration(data, tmp_path):
+    published = compgen.Csl(config="csl_geoquery", uniform=True).options
+    assert published == load_config(CslOptions, "csl_geoquery", given={"uniform": True})
+    own = tmp_path / "own.toml"
+    own.write_text('separator = "and"')
+    for config in (own, str(own)):
+        made = compgen.augment(data, "concat", 3, config=config)
+        assert made == compgen.augment(data, "concat", 3, separator="and") != compgen.augment(data, "concat", 3)
+    with pytest.raises(compgen.UserError, match=r"no configuration csl_geoquary: .*; did you mean csl_geoquery\?"):
+        compgen.augment(data, "csl", config="csl_geoquary")
+    with pytest.raises(compgen.UserError, match="as a whole or by name, not both"):
+        compgen.Csl(published, config="csl_geoquery")
 
 
 def test_what_a_method_warns_of_is_a_remark():

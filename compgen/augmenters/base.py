@@ -121,12 +121,20 @@ class Augmenter(ABC, Generic[O_co]):
     each_epoch: ClassVar[dict[str, Any]] = {}
     example: ClassVar[str] = ""
 
-    def __init__(self, options: O_co | None = None, *, beside: Path | None = None, **values: Any) -> None:
+    def __init__(
+        self,
+        options: O_co | None = None,
+        *,
+        beside: Path | None = None,
+        config: str | Path | None = None,
+        **values: Any,
+    ) -> None:
         """A method that has seen no data.
 
         Args:
-            options: its options; or give those by name, as `values`, that are not as in the method's `configuration`.
+            options: its options; or give those by name, as `values`, that are not as in `config`.
             beside: the file that samples will be written to. Files that the method keeps go beside it.
+            config: a TOML file or a shipped configuration; by default the method's own.
 
         Raises:
             ConfigError: an option is unknown or out of range, or `options` are not of this method.
@@ -136,12 +144,13 @@ class Augmenter(ABC, Generic[O_co]):
                 f"{self.name}: overrides are for trainings: give options by name, those of a table together, for "
                 'instance training={"steps": 3000}'
             )
-        if options is not None and values:
+        if options is not None and (values or config is not None):
             raise ConfigError(f"{self.name}: give options as a whole or by name, not both")
         if options is not None and not isinstance(options, self.options_type):
             raise ConfigError(f"{self.name}: found {options!r:.60}, expected {self.options_type.__name__}")
         if options is None:
-            options = cast(O_co, load_config(self.options_type, self.configuration, given=values))
+            name = self.configuration if config is None else config
+            options = cast(O_co, load_config(self.options_type, name, given=values))
         self.options = options
         self.beside = None if beside is None else Path(beside)
         self.dataset: Dataset | None = None
