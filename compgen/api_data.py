@@ -191,7 +191,7 @@ def augment(
 
     if isinstance(data, str) and data in summaries() and (not isinstance(method, str) or method not in summaries()):
         raise UserError(f"augment: found the method {data!r} first, expected the data: augment(data, {data!r})")
-    known = [*names_of(augment)[2:], *settings_of(find(method).options_type)]
+    known = [*names_of(augment)[2:], "config", *settings_of(find(method).options_type)]
     others = {*names_of(Augmenter.__init__), "overrides"}  # the augmenter refuses `overrides` with advice of its own
     check_options(method, [name for name in options if name not in others], known)
     fitted = make(method, **options).fit(given(data).part(split), seed)

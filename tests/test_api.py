@@ -98,7 +98,7 @@ def test_a_method_is_called_by_its_name(data, tmp_path):
         with pytest.raises(compgen.UserError, match=r"found the method 'geca' first, .*: augment\(data, 'geca'\)"):
             compgen.augment("geca", swapped)
     with pytest.raises(
-        compgen.UserError, match=r"concat: no option .spann.: expected one of count, seed, split, separator$"
+        compgen.UserError, match=r"concat: no option .spann.: expected one of count, seed, split, config, separator$"
     ):
         compgen.augment(data, "concat", spann=3)
 
@@ -366,6 +366,8 @@ def test_a_method_takes_its_options_from_a_configuration(data, tmp_path):
         assert made == compgen.augment(data, "concat", 3, separator="and") != compgen.augment(data, "concat", 3)
     with pytest.raises(compgen.UserError, match=r"no configuration csl_geoquary: .*; did you mean csl_geoquery\?"):
         compgen.augment(data, "csl", config="csl_geoquary")
+    with pytest.raises(compgen.UserError, match=r"csl: no option 'confg': did you mean config\?"):
+        compgen.augment(data, "csl", confg="csl_geoquery")
     with pytest.raises(compgen.UserError, match="as a whole or by name, not both"):
         compgen.Csl(published, config="csl_geoquery")
 
@@ -660,7 +662,7 @@ MISSPELT = [
     (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", augment=data), "did you mean augmented?"),
     (lambda data: compgen.train_generator(data, "auto", "x.pt", minutes=1), "by overrides=['NAME=VALUE']"),
     (lambda data: compgen.train_pretrained(data, "m", "t5", "x", sed=1), "train_pretrained: no option 'sed'"),
-    (lambda data: compgen.augment(data, "geca", n=5), "geca: no option 'n': expected one of count, seed, split, span"),
+    (lambda data: compgen.augment(data, "geca", n=5), "'n': expected one of count, seed, split, config, span"),
     (lambda data: compgen.train_predictor(data, "seq2seq_small", "x.pt", "optimisation.steps=2"),
      "overrides 'optimisation.steps=2': found a string, expected a list: ['optimisation.steps=2']"),
     (lambda data: compgen.train_predictor(data, "transformer_small", "x.pt"), "or say architecture='transformer'"),
