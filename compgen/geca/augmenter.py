@@ -141,8 +141,9 @@ class Geca(Augmenter[GecaOptions]):
             raise UserError("geca: fit it before asking what its samples are made from")
         self.require_row(sample, *self.columns)
         hashes = [sample[name] for name in self.columns]
+        options = self.options.model_copy(update={"reach": None})  # which templates it leaves out depends on the seed
         try:
-            return licence(Composer(self.tables, self.options, 0), *(int(one, 16) for one in hashes))
+            return licence(Composer(self.tables, options, 0), *(int(one, 16) for one in hashes))
         except (OverflowError, TypeError, ValueError):  # not hashes, or nothing licenses it
             raise UserError(f"geca: found {hashes!s:.60}, expected a sample of what it was fitted to") from None
 

@@ -73,6 +73,14 @@ def test_what_fills_a_gap_may_be_longer():
     assert made.target == [("RUN NOW", 1), ("RUN NOW", 1), ("STOP", -1)]
 
 
+def test_samples_of_all_seeds_have_a_licence_where_the_seed_says_which_templates_are_reached():
+    pairs = [("jump", "JUMP"), ("walk", "WALK"), *((f"walk {word}", f"WALK {word.upper()}") for word in "abcdefgh")]
+    augmenter = Geca(reach=3).fit(Dataset.from_pairs((a.split(), b.split()) for a, b in pairs))
+    for seed in range(9):
+        for row in augmenter.sample(seed=seed).frame.iter_rows(named=True):
+            assert plain(Licence(*augmenter.explain(row)).made.source) == " ".join(row["source"])
+
+
 @pytest.mark.parametrize("mode", ["published", "reference"])
 def test_sentences_and_windows(mode):
     augmenter = Geca(mode=mode, span=2, spans=1, window=1).fit(
