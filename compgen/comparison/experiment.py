@@ -16,6 +16,7 @@ that was killed decides the same again, and goes on with the step that it was in
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import pvariance
 from typing import Any
 
 from compgen.comparison.plan import (
@@ -260,16 +261,19 @@ class Experiment(Planning):
         """
         points = [self.point(self.plan.updates)]
         while self.choice.methods and may_rise(points) and self.fits(2 * points[-1]["updates"]):
-            updates = 2 * points[-1]["updates"]
+            before, updates = points[-1]["updates"], 2 * points[-1]["updates"]
             self.run(self.validations(updates))
-            points.append(self.point(updates))
+            points.append(self.point(updates, before))
         best = points[-1] if may_rise(points) else points[-2]
         return {"updates": best["updates"], "points": points}
 
-    def point(self, updates: int) -> dict[str, Any]:
-        """The chosen system's score on validation after so many updates, and its standard error."""
-        error = math.sqrt(_variance(self.results(self.choice, updates=updates)))
-        return {"updates": updates, "score": self.score(self.choice, updates=updates), "error": error}
+    def point(self, updates: int, before: int | None = None) -> dict[str, Any]:
+        """The chosen system's score on validation after so many updates; the standard error of what it gained since."""
+        found = {"updates": updates, "score": self.score(self.choice, updates=updates)}
+        if before is None:
+            return found
+        earlier, now = (self.results(self.choice, updates=number) for number in (before, updates))
+        return found | {"error": gain_error(earlier, now)}
 
     def validations(self, updates: int) -> list[Step]:
         """The trials of the chosen system on validation, in all rounds."""
@@ -370,7 +374,20 @@ def last_rise(points: Sequence[dict[str, Any]]) -> float:
 
 def may_rise(points: Sequence[dict[str, Any]]) -> bool:
     """Whether the last doubling of updates may have gained a point, by a standard error; true before there was one."""
-    return len(points) < 2 or last_rise(points) + math.hypot(points[-1]["error"], points[-2]["error"]) >= GAIN
+    return len(points) < 2 or last_rise(points) + float(points[-1]["error"]) >= GAIN
+
+
+def gain_error(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> float:
+    """The standard error of a gain in score, by answers to the same examples; a gain and a loss are added to each part.
+
+    Most answers are the same before and now, so it is smaller than the error of either score.
+    """
+    variance, parts = 0.0, accuracies(now)
+    for name in parts:
+        texts = ["".join(found["right"].get(name, "") for found in results) for results in (before, now)]
+        gains = [int(new) - int(old) for old, new in zip(*texts, strict=True)] + [1, -1]
+        variance += pvariance(gains) / len(gains)
+    return math.sqrt(variance) / len(parts)
 
 
 def _variance(results: Sequence[dict[str, Any]]) -> float:

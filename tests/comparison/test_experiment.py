@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from compgen.comparison.experiment import Experiment, _variance
+from compgen.comparison.experiment import Experiment, _variance, gain_error
 from compgen.comparison.findings import Findings
 from compgen.comparison.parts import divide
 from compgen.comparison.plan import FIRST_UPDATES, left_out
@@ -607,6 +607,21 @@ def test_few_validation_examples_do_not_end_the_doubling_of_updates(tmp_path):
     found = experiment(tmp_path, Few(tmp_path, lambda _: 0.0), seconds=10_000)
     assert found.choice == System(("geca",), 1) and found.updates == 32_000
     assert len({point["score"] for point in found.lengthened["points"]}) == 1
+
+
+def test_an_error_of_a_gain_is_that_of_answers_to_the_same_examples():
+    """By an independent computation: 6 of 100 answers change, 4 for the better."""
+    before, now = "1" * 50 + "0" * 50, "00" + "1" * 48 + "1111" + "0" * 46
+    changes = [-1] * 2 + [0] * 48 + [1] * 4 + [0] * 46 + [1, -1]
+    mean = sum(changes) / 102
+    expected = (sum((one - mean) ** 2 for one in changes) / 102 / 102) ** 0.5
+    part = [{"right": {"random": old}} for old in (before, now)]
+    assert gain_error(part[:1], part[1:]) == pytest.approx(expected)
+    assert gain_error(part[:1], part[1:]) < _variance(part[:1]) ** 0.5
+    both = [{"right": {"random": old, "once": old}} for old in (before, now)]
+    assert gain_error(both[:1], both[1:]) == pytest.approx(expected / 2**0.5)
+    twice = [[{"right": {"random": old[:50]}}, {"right": {"random": old[50:]}}] for old in (before, now)]
+    assert gain_error(*twice) == pytest.approx(expected)  # two rounds are answers to other examples
 
 
 def test_a_choice_that_still_gains_much_when_time_is_up_is_undertrained(tmp_path):
