@@ -8,7 +8,7 @@ from typing import Any
 
 from compgen import __version__
 from compgen.errors import UserError
-from compgen.files import check_writable, create, is_beside, lock, reading, remove, writing
+from compgen.files import check_writable, create, is_beside, lock, reading, remove, require_folder, writing
 
 SHOWN = 4  # differences from another run, at most
 
@@ -28,9 +28,10 @@ def claimed(
         settings: all else that the results depend on.
 
     Raises:
-        UserError: the folder holds another run, or other files, or another run writes it.
+        UserError: the folder holds another run, or other files, or another run writes it; or it is standard output.
     """
     folder, accepted = path.parent, []
+    require_folder(folder)
     with writing(folder):
         there = folder.exists()
         new = _claim(path, what, digests, settings)

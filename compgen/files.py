@@ -214,11 +214,18 @@ def require_name(out: Path, suffix: str) -> None:
         raise UserError(f"{out}: expected the name of a file that ends in {suffix}, as {MODELS[suffix]} do")
 
 
+def require_folder(path: Path) -> None:
+    """Raise UserError, before any work, for `-`, which stands for standard output, where a folder is to be written."""
+    if str(path) == "-":
+        raise UserError("standard output (-) is no folder: give the name of one")
+
+
 def check_replaceable(folder: Path) -> None:
-    """Raise UserError for a folder that the system cannot replace by another: the current one, or a mount point.
+    """Raise UserError for a folder that cannot be replaced by another: `-`, the current one, or a mount point.
 
     Errors are also those of `writing`.
     """
+    require_folder(folder)
     with writing(folder):
         fixed = folder.is_dir() and (folder.is_mount() or folder.samefile("."))
     if fixed:

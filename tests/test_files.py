@@ -105,6 +105,13 @@ def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, name):
     assert not [*Path().iterdir()] and [*tmp_path.iterdir()] == [tmp_path / "x"]
 
 
+def test_standard_output_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"standard output \(-\) is no folder: give the name of one"):
+        write_folder(Path("-"), "new")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
     write_folder(tmp_path / "x", "old")
     replace = Path.replace

@@ -17,7 +17,7 @@ from compgen.cli.options import at_most
 from compgen.data.content import name_of
 from compgen.data.named import USUALLY, Columns
 from compgen.errors import UserError, printable
-from compgen.files import check_apart, check_writable, is_stream
+from compgen.files import check_apart, check_writable, is_stream, require_folder
 from compgen.record import RECORD, named, record_of
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def check_out(out: Path, format: str | None, *read: str | Path | None) -> None:
         raise UserError(f"no format {format!r}: expected one of {', '.join(NAMES)}")
     if str(out) == "-":
         if format == FOLDER:
-            raise UserError("standard output (-) is no folder: give the name of one")
+            require_folder(out)
         return
     if out.name.endswith(RECORD):
         raise UserError(f"{out}: names that end in {RECORD} are for records beside files: choose another name")

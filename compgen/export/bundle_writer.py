@@ -11,7 +11,7 @@ from compgen.errors import BundleError, UserError
 from compgen.export.assemble import seal
 from compgen.export.card import card
 from compgen.export.verify import at_batches
-from compgen.files import as_utf8, atomic_path, reading, writing
+from compgen.files import as_utf8, atomic_path, check_replaceable, reading, writing
 from compgen.runtime.bundle import resolve
 from compgen.runtime.manifest import CARD, FORMAT, MANIFEST, Manifest, first_problem, strict_json
 from compgen.trained.architectures import read_saved
@@ -104,6 +104,7 @@ def _require_no_bundle(path: Path) -> None:
 
 def _require_replaceable(out: Path) -> None:
     """Exporting replaces a bundle, and must not delete anything else: another's folder, or what was put into ours."""
+    check_replaceable(out)
     with writing(out):
         free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
     if free:

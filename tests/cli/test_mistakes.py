@@ -165,6 +165,7 @@ MISTAKES = [
     ("export pairs.tsv -o x", "pairs.tsv: not a checkpoint"),
     ("export gone.pt -o x", "gone.pt: no such file"),
     ("export g.pt -o thesis", "thesis: exists and is not a bundle: choose another name"),
+    ("export g.pt -o -", "standard output (-) is no folder: give the name of one"),
     ("verify g.pt", "g.pt: a model that is not exported, expected a bundle: `cgen export`"),
     ("verify pairs.tsv", "pairs.tsv: a file, expected a model"),
     ("check g.pt", "g.pt: a model, expected data"),

@@ -245,6 +245,13 @@ def test_sentences_few_examples_and_foreign_folders_are_refused(compared, tmp_pa
         compare(data, tmp_path / "d", by="chance")
 
 
+def test_standard_output_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"standard output \(-\) is no folder"):
+        compare(commands(), Path("-"))
+    assert not [*tmp_path.iterdir()]
+
+
 def test_of_two_runs_that_begin_at_once_one_has_the_folder(tmp_path, monkeypatch):
     def meanwhile(_path):
         monkeypatch.undo()
