@@ -37,6 +37,8 @@ from compgen.comparison.running import accuracies
 from compgen.comparison.steps import FULL, Step, read_result
 from compgen.comparison.systems import BARE_SYSTEM, System
 
+FEWER = "made nothing in a further round"
+
 
 @dataclass(kw_only=True)
 class Experiment(Planning):
@@ -134,12 +136,11 @@ class Experiment(Planning):
                 elif system in best and system not in going_on:
                     dropped[system] = "far behind the best after the first round"
             self.round(going_on, plan.rounds - 1)
-            fewer = [system for system in going_on if len(self.results(system)) < plan.rounds]
-            dropped |= dict.fromkeys(fewer, "made nothing in a further round")
+            dropped |= {system: FEWER for system in going_on if len(self.results(system)) < plan.rounds}
         union = self.union(sorted(best, key=lambda one: self._rank(one, dropped[one])), against)
         if union is not None:
             self.round([union], plan.rounds - 1)
-            dropped[union] = ""
+            dropped[union] = FEWER if len(self.results(union)) < plan.rounds else ""
         return dropped
 
     def leaders(self, most: int) -> tuple[list[System], list[System]]:

@@ -179,6 +179,18 @@ def test_what_makes_nothing_in_a_further_round_is_not_chosen(tmp_path):
     assert found.choice == System(("csl",), 8)
 
 
+def test_a_union_that_makes_nothing_in_a_further_round_is_not_chosen(tmp_path):
+    class Exhausting(MadeUp):
+        def result(self, step: Step) -> dict:
+            none = step.kind == "augment" and step.given["carving"] == 1 and step.given["method"] != CONTROL
+            return {"made": 0, "why": "nothing fits"} if none else super().result(step)
+
+    helps = {"gecax8": 0.2, "cslx8": 0.15, "csl+gecax8": 0.3}
+    found = experiment(tmp_path, Exhausting(tmp_path, lambda system: helps.get(system, 0.0)))
+    assert found.tried[System(("csl", "geca"), 8)] == "made nothing in a further round"
+    assert found.choice == BARE_SYSTEM and found.tested()
+
+
 def test_what_chance_may_explain_is_tried_in_all_rounds(tmp_path):
     found = experiment(tmp_path, MadeUp(tmp_path, lambda system: 0.03 if system == "gecax8" else 0.0))
     assert found.choice == System(("geca",), 8)
