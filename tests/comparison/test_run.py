@@ -123,6 +123,7 @@ def test_no_test_example_is_trained_on_or_seen_by_a_method(compared):
 def test_the_same_call_goes_on_and_finds_the_same(compared):
     folder, result, _, data = compared
     before = (folder / "compare.json").read_bytes()
+    (folder / "report.html").unlink()  # else it would not go on, but return what it has found
     again = compare(
         data,
         folder,
@@ -137,6 +138,7 @@ def test_the_same_call_goes_on_and_finds_the_same(compared):
         say=lambda _: None,
     )
     assert again == result and (folder / "compare.json").read_bytes() == before
+    assert (folder / "report.html").exists()
 
 
 def test_one_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
