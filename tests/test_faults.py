@@ -5,9 +5,12 @@ import os
 import re
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
+
+from compgen.comparison import planning
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -39,6 +42,13 @@ def campaign(*words):
     if done.returncode == 2 and done.stderr.startswith("faults cannot be injected"):
         pytest.skip(done.stderr.strip())
     return done
+
+
+def test_what_plans_the_comparisons_is_called_as_the_usual_plan(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from injection import jobs
+
+    assert len(signature(jobs._poorest_plan).parameters) == len(signature(planning.make_plan).parameters)
 
 
 def test_one_call_fails_in_one_folder(shim, tmp_path):

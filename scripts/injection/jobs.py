@@ -172,7 +172,7 @@ def _small(name: str | None, dataset: Any) -> Any:
     return found._replace(changes=(*found.changes, *TINY_NETWORK[:4]))
 
 
-def _poorest_plan(_seconds: float, _per_update: float, updates: int, _methods: int, seeds: int) -> Any:
+def _poorest_plan(_seconds: float, _per_update: float, updates: int, _methods: int, seeds: int, _count: int) -> Any:
     from compgen.comparison.plan import _poorest
 
     return _poorest(updates, seeds)
