@@ -188,10 +188,13 @@ def splits(rows: pl.DataFrame) -> Finding | None:
 
 def _splits_advice(rows: pl.DataFrame) -> str:
     """What to do about a third column that holds no splits."""
-    third = rows["split"]
-    tags = all(map(are_tags, third)) and not third.str.contains(SPLITS).any()
-    usual = not tags or third.str.contains(f"^{SOME_TAGS}$").all()  # not parted by commas or spaces
-    if usual and any(2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split")):
+    third, spaced = rows["split"], [pl.col(side).str.contains(r"\S\s+\S") for side in SIDES]
+    usual = third.str.contains(f"^{SOME_TAGS}$").all()  # not parted by commas or spaces
+    # Targets in capitals are no tags that are parted by spaces: lemmas and forms are mostly single words.
+    words = usual or 2 * rows.select(pl.any_horizontal(spaced).sum()).item() < rows.height
+    tags = words and all(map(are_tags, third)) and not third.str.contains(SPLITS).any()
+    second, last = (2 * rows[column].str.contains(BUNDLE).sum() > rows.height for column in ("target", "split"))
+    if second or (last and (usual or not tags)):
         return "words? these are lemma TAB form TAB tags, in this order; tags begin with a capital or a digit: N;NOM;PL"
     return "words with one tag each, or without semicolons between tags? name the file .unimorph; " * tags + (
         "lines are source TAB target, or source TAB target TAB split: leave out a first column of ids; "

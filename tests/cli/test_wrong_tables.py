@@ -202,6 +202,12 @@ UNLEARNT = [
         "gehen\tging\tV, PST\nsehen\tsah\tV;PST\nsein\tist\tV;PRS\n",
         "between tags? name the file .unimorph",
     ),
+    ("forms_last.tsv", "Haus\tN;PL\tDie Häuser\nBaum\tN;PL\tDie Bäume\n", "words? these are lemma TAB form TAB tags"),
+    (
+        "targets_last.tsv",
+        "easy\trun\tRUN\nhard\trun twice\tRUN RUN\n",
+        "not among them\n         lines are source TAB target",
+    ),
     ("own_names.tsv", "a\tb\tmine\nc\td\tmine\n", "names of splits: mine; train is not among them"),
 ]
 
