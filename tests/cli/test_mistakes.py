@@ -284,7 +284,7 @@ MISTAKES = [
     ("report older", "older/compare.json: version 0"),
     # Language models.
     ("lm train sentences.txt -o sentences.txt", "sentences.txt: it is read, too"),
-    ("data split random pairs.tsv --train inf -o x.tsv", "found a size of inf, expected a whole number"),
+    ("data split random pairs.tsv --train inf -o x.tsv", "train inf: expected a number of examples, or"),
     ("data show newlines.tsv --source a", "no examples: the file is empty"),
     ("data quality pairs.tsv --train sentences.txt", "pairs cannot be measured against sentences"),
     ("data mask pairs.tsv --names sentences.txt --most 0.1 -o x.jsonl", "--most is for names that are found"),
