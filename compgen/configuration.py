@@ -4,18 +4,17 @@ A table may name another as its `base`, and `--set a.b=value` changes one value.
 impossible one is an error that names it.
 """
 
-import dataclasses
 import difflib
 import json
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from inspect import Parameter, signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -26,7 +25,6 @@ LARGEST = 2**20  # bytes of a configuration file
 
 _IN_PYTHON = " (in Python one of overrides=)"  # said of `--set`
 _WIDEST = 40  # width of the column of settings in the list of them, at most
-_ENTRY = re.compile(r"^( *)(\w+(?:, \w+)*): (.+(?:\n\1 +\S.*)*)", re.MULTILINE)  # of fields in a docstring
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
@@ -106,28 +104,15 @@ def _loaded(kind: type[C], name: str | None, overrides: Sequence[str], given: Ma
 
 def _listed(config: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """Each setting with its value, as `--set` takes it, and what it is in a sentence."""
-    texts = described(type(config))
-    for name in _fields(type(config)):
-        value = getattr(config, name)
-        if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
+    for name, field in type(config).model_fields.items():
+        value, text = getattr(config, name), _SENTENCES.split(field.description or "")[0]
+        if isinstance(value, BaseModel):
             yield from _listed(value, f"{place}{name}.")
         elif value is None:
-            yield f"{place}{name}, not set", texts.get(name, "")
+            yield f"{place}{name}, not set", text
         else:
-            text = value if isinstance(value, str) else json.dumps(value, default=str)
-            yield f"{place}{name}={text}", texts.get(name, "")
-
-
-def described(kind: type) -> dict[str, str]:
-    """What fields are: the first sentence of their descriptions or, of a dataclass, of its docstring or its bases'."""
-    found: dict[str, str] = {}
-    if issubclass(kind, BaseModel):
-        found = {name: field.description or "" for name, field in kind.model_fields.items()}
-    else:
-        for one in reversed(kind.__mro__):
-            for _, names, text in _ENTRY.findall(one.__doc__ or ""):
-                found |= dict.fromkeys(names.split(", "), " ".join(text.split()))
-    return {name: _SENTENCES.split(text)[0] for name, text in found.items()}
+            shown = value if isinstance(value, str) else json.dumps(value, default=str)
+            yield f"{place}{name}={shown}", text
 
 
 def _override(values: dict[str, Any], override: str) -> None:
@@ -195,22 +180,13 @@ def _fits(kind: type[BaseModel], values: Mapping[str, Any]) -> bool:
     return True
 
 
-def settings_of(kind: Any, table: str = "") -> Iterator[str]:
+def settings_of(kind: type[BaseModel], table: str = "") -> Iterator[str]:
     """The names of all settings, those of tables with dots, and of the tables themselves."""
-    for name, annotation in get_type_hints(kind).items():
-        if name not in _fields(kind):
-            continue
+    for name, field in kind.model_fields.items():
         yield table + name
-        for part in (annotation, *get_args(annotation)):
-            if _fields(part):
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
                 yield from settings_of(part, f"{table}{name}.")
-
-
-def _fields(kind: Any) -> Collection[str]:
-    """The names of the fields of a model or a dataclass; none of another type."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return kind.model_fields
-    return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
 
 
 def _problem(found: Any, known: Sequence[str]) -> str:
@@ -218,12 +194,12 @@ def _problem(found: Any, known: Sequence[str]) -> str:
     if not found["loc"]:
         return expected_of(found)
     place = ".".join(str(part) for part in found["loc"]) or "''"
-    if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if found["type"] == "extra_forbidden":
         return f"{place:.100}: no such setting; {_instead(place, known)}".removesuffix("; ")
     if found["type"] == "missing":
         return f"{place}: missing, expected a setting of this name"
     expected = expected_of(found)
-    if found["type"] in ("model_type", "model_attributes_type", "dataclass_type"):
+    if found["type"] in ("model_type", "model_attributes_type"):
         inner = next((name for name in known if name.startswith(f"{place}.")), f"{place}.NAME")
         expected = f"a table of settings, for instance --set {inner}=VALUE"
     return f"{place}: found {_shown(found['input'])[:100]}, expected {expected}"[:300]

@@ -129,10 +129,10 @@ def test_all_settings_are_listed_for_who_asks_and_what_is_listed_can_be_set(kind
         (RecombineConfig, "recombine_small", "prototypes=2 Prototypes per sample."),
         (RecombineConfig, "recombine_small", "max_tokens, not set Cut sequences to this many tokens (45 in the"),
         (TransformerConfig, None, "network.heads=4 Number of heads of each attention."),
-        (CslOptions, None, "training.steps=2000 updates."),  # of a dataclass, by its docstring
-        (CslOptions, None, "drawing.depth.least=1 above this depth, only rules with nonterminals are drawn."),
-        (CslOptions, None, "induction.bare_targets=false whether a target may be a single"),  # its base's
-        (CslOptions, None, "induction.source_given_target=4 k_alpha and k_beta, for logarithms"),
+        (CslOptions, None, "training.steps=2000 The number of updates."),
+        (CslOptions, None, "drawing.depth.least=1 Above this depth, draw only rules with nonterminals."),
+        (CslOptions, None, "induction.bare_targets=false Let a target be a single"),  # its base's
+        (CslOptions, None, "induction.source_given_target=4 k_alpha, for logarithms"),
     ],
 )
 def test_each_setting_that_is_listed_has_a_description(kind, name, line):

@@ -15,7 +15,6 @@ will do; `option` only writes these keys shorter. The help of a list says that t
 too, a type that is annotated with `typer.Option` or `typer.Argument` is taken as it is.
 """
 
-import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -218,7 +217,7 @@ def _bounds(field: FieldInfo, whole: bool) -> dict[str, Any]:
 
 def _is_model(annotation: Any) -> bool:
     parts = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
-    return any(issubclass(part, BaseModel) or dataclasses.is_dataclass(part) for part in parts)
+    return any(issubclass(part, BaseModel) for part in parts)
 
 
 def _flag(name: str) -> str:

@@ -20,18 +20,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from pydantic import ConfigDict
+from pydantic import Field
 
 from compgen.copies import Copies, copies
 from compgen.csl.charts import Occurrences, Parser, bits, number_of, occurs
 from compgen.csl.objective import Objective
-from compgen.csl.rules import MOST, Alphabet, Grammar, Rule, examples
+from compgen.csl.rules import Alphabet, Grammar, Rule, examples
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.unify import Partners, Unification
 from compgen.data.examples import Dataset
-from compgen.errors import ConfigError, DataError
+from compgen.errors import DataError
 from compgen.processors import cores
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
@@ -40,41 +40,37 @@ _MOST_REMOVED = 10  # candidates for R_remove, besides r itself
 _EACH = 2_000  # examples that make another process worth the second of its start
 _ENDS = 3  # last tokens of a source, by which rules are divided among processes
 _MOST_PROCESSES = 8  # of more, each would do little besides what all have to do
-_LEAST = {"max_nonterminals": 1, "partitions": 1}
 
 
-@dataclass(frozen=True)
 class Options(Unification):
-    """How a grammar is induced. Attributes, besides those of `Unification`, whose defaults here are for GeoQuery:
+    """How a grammar is induced; the defaults are for GeoQuery."""
 
-    terminal_size: the size of a terminal; that of a nonterminal is 1.
-    source_given_target, target_given_source: k_alpha and k_beta, for logarithms to base 2 (see `Objective`): what a
-        rule costs whose target occurs without its source, and whose source occurs without its target.
-    partitions: the number of parts in which examples are added, those with the shortest sources first.
-    steps: the most steps for each part.
-    repetitions: whether to keep examples that are in the data more than once.
-    quirks: whether to search as the reference does: UNIFY is restricted, and new rules are tried from the largest gain
-        in size on, until the gain in size is at most the best total gain so far. That may miss better rules, because
-        removed rules take their penalties with them.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    repeated_targets: bool = False
-    bare_targets: bool = False
-    terminal_size: float = 8
-    source_given_target: float = 4
-    target_given_source: float = 16
-    partitions: int = 1
-    steps: int = 20
-    repetitions: bool = True
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not _LEAST.get(name, 0) <= value < math.inf:  # nor NaN
-                raise ConfigError(f"{name}: found {value}, expected {_LEAST.get(name, 0)} or more, and finite")
-        if self.max_nonterminals > MOST:
-            raise ConfigError(f"max_nonterminals: found {self.max_nonterminals}, expected {MOST} or fewer")
+    repeated_targets: bool = Field(False, description=Unification.model_fields["repeated_targets"].description)
+    bare_targets: bool = Field(False, description=Unification.model_fields["bare_targets"].description)
+    quirks: bool = Field(
+        True,
+        description="Search as the reference does: UNIFY is restricted, and new rules are tried from the largest gain "
+        "in size on, until the gain in size is at most the best total gain so far. That may miss better rules, because "
+        "removed rules take their penalties with them.",
+    )
+    terminal_size: float = Field(8, ge=0, description="The size of a terminal; that of a nonterminal is 1.")
+    source_given_target: float = Field(
+        4,
+        ge=0,
+        description="k_alpha, for logarithms to base 2: what a rule costs whose target occurs without its source.",
+    )
+    target_given_source: float = Field(
+        16,
+        ge=0,
+        description="k_beta, for logarithms to base 2: what a rule costs whose source occurs without its target.",
+    )
+    partitions: int = Field(
+        1,
+        ge=1,
+        description="The number of parts in which examples are added, those with the shortest sources first.",
+    )
+    steps: int = Field(20, ge=0, description="The most steps for each part.")
+    repetitions: bool = Field(True, description="Keep examples that are in the data more than once.")
 
 
 @dataclass(frozen=True)

@@ -1,48 +1,34 @@
 """How CSL is run, as configurations say: `csl_scan`, `csl_cogs`, `csl_geoquery`, `csl_smcalflow` as published."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from compgen.augmenters.base import Options
 from compgen.csl.induction import Options as Induction
 from compgen.csl.sampling import Drawing
-from compgen.errors import ConfigError
 from compgen.runtime.manifest import MOST_UNITS
 
 UNITS = 1  # unit rules that parsing stacks, where no training says how many
 FASTEST = 1000.0  # learning rate; one that is far larger overflows
 
 
-@dataclass(frozen=True)
-class Training:
-    """How probabilities are learned, with Adam.
+class Training(BaseModel):
+    """How probabilities are learned, with Adam."""
 
-    Attributes:
-        states: S, latent states; one does not tell one slot from another.
-        rate: the learning rate.
-        steps: updates.
-        unit_limit: how many unit rules may be stacked.
-        starts: how often training begins anew from random tables; the result with the lowest loss is kept.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    states: int = 64
-    rate: float = 0.05
-    steps: int = 2000
-    unit_limit: int = UNITS
-    starts: int = 1
-
-    def __post_init__(self) -> None:
-        """Raise ConfigError where a number is out of range."""
-        counts = self.states >= 1 and self.starts >= 1 and self.steps >= 0 and 0 <= self.unit_limit <= MOST_UNITS
-        if not (counts and 0 < self.rate <= FASTEST):
-            raise ConfigError(
-                f"training of a grammar: found {self}, expected states and starts >= 1, unit_limit <= {MOST_UNITS}, "
-                f"a rate above 0 and <= {FASTEST:g}, none below 0"
-            )
+    states: int = Field(
+        64, ge=1, description="The number of latent states, S; one does not tell one slot from another."
+    )
+    rate: float = Field(0.05, gt=0, le=FASTEST, description="The learning rate.")
+    steps: int = Field(2000, ge=0, description="The number of updates.")
+    unit_limit: int = Field(UNITS, ge=0, le=MOST_UNITS, description="How many unit rules may be stacked.")
+    starts: int = Field(
+        1,
+        ge=1,
+        description="How often training begins anew from random tables; the result with the lowest loss is kept.",
+    )
 
 
 class CslOptions(Options):

@@ -9,15 +9,14 @@ thousand derivations are drawn together, a level at a time: the address of a nod
 attempt, and its place in the derivation, counted level by level.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from compgen.csl.choices import Choice, Ways
 from compgen.csl.derivations import Level, sides
@@ -27,7 +26,7 @@ from compgen.csl.weights import Floats, Weights, slots
 from compgen.data.examples import TOKENS, TRAIN, Dataset
 from compgen.data.ragged import Ints, lists, ranges
 from compgen.data.random import nodes
-from compgen.errors import ConfigError, DataError, ExhaustedError
+from compgen.errors import DataError, ExhaustedError
 from compgen.runtime.manifest import DEEPEST, LONGEST_SIDE
 
 LONGEST = 1000  # tokens on a side
@@ -37,55 +36,47 @@ _PATIENCE = 20  # attempts after which all others of one sample are made at once
 _BEYOND = 5  # levels below `Depth.most`, for derivations that cannot end there
 
 
-@dataclass(frozen=True)
-class Depth:
-    """The depth of derivations; the root is at depth 0.
+class Depth(BaseModel):
+    """The depth of derivations; the root is at depth 0."""
 
-    Attributes:
-        least: above this depth, only rules with nonterminals are drawn.
-        most: from this depth on, only rules without nonterminals are drawn, where one fits. Where none fits, the
-            derivation may be up to five levels deeper, or the attempt fails.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    least: int = Field(1, ge=0, le=DEEPEST, description="Above this depth, draw only rules with nonterminals.")
+    most: int = Field(
+        5,
+        ge=0,
+        le=DEEPEST,
+        description="From this depth on, draw only rules without nonterminals where one fits. Where none fits, the "
+        "derivation may be up to five levels deeper, or the attempt fails.",
+    )
 
-    least: int = 1
-    most: int = 5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.least <= self.most <= DEEPEST:
-            raise ConfigError(
-                f"depth: found at least {self.least} and at most {self.most}, expected 0 <= least <= most <= {DEEPEST}"
-            )
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.least > self.most:
+            raise ValueError("least <= most")
+        return self
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """How derivations are drawn.
+class Drawing(BaseModel):
+    """How derivations are drawn."""
 
-    Attributes:
-        depth: how deep they are.
-        longest: the most tokens on a side; longer samples are drawn again. (The reference has no such limit, and with
-            uniform weights makes samples of thousands of tokens.)
-        temperature: the scores of states and rules are divided by it (see `Scores.weights`).
-        bias: is added to the scores of rules with `biased` nonterminals or more, so that derivations get longer.
-        biased: how many nonterminals a rule has, at least, to whose score `bias` is added.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     depth: Depth = Depth()
-    longest: int = LONGEST
-    temperature: float = 1.0
-    bias: float = 0.0
-    biased: int = 1
-
-    def __post_init__(self) -> None:
-        if not (1 <= self.longest <= LONGEST_SIDE and 0 < self.temperature < math.inf and math.isfinite(self.bias)):
-            raise ConfigError(
-                f"drawing: found {self}, expected longest from 1 to {LONGEST_SIDE:,}, a temperature above 0 and a bias "
-                "that is a number"
-            )
+    longest: int = Field(
+        LONGEST,
+        ge=1,
+        le=LONGEST_SIDE,
+        description="The most tokens on a side; longer samples are drawn again. (The reference has no such limit, and "
+        "with uniform weights makes samples of thousands of tokens.)",
+    )
+    temperature: float = Field(1.0, gt=0, description="Divide the scores of states and rules by this.")
+    bias: float = Field(
+        0.0,
+        description="Add this to the scores of rules with `biased` nonterminals or more, so that derivations get "
+        "longer.",
+    )
+    biased: int = Field(1, description="The least number of nonterminals of a rule to whose score `bias` is added.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """A grammar with the scores of its rules: what draws pairs and parses sources, and needs no torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,11 @@ class TrainedGrammar:
             tables = _tables(grammar, scores)
             tables.weights()  # of finite scores that are far apart, too
             drawing = Drawing(
-                Depth(found.least, found.most), found.longest, found.temperature[0], found.bias, found.biased
+                depth=Depth(least=found.least, most=found.most),
+                longest=found.longest,
+                temperature=found.temperature[0],
+                bias=found.bias,
+                biased=found.biased,
             )
         except ValidationError as error:
             raise DataError(f"settings of a grammar: {first_problem(error)}") from None
@@ -86,7 +90,7 @@ class TrainedGrammar:
             ExhaustedError: no derivation ends within the depth.
             UserError: a temperature that is not above 0.
         """
-        drawing = self.drawing if temperature is None else replace(self.drawing, temperature=temperature)
+        drawing = self.drawing if temperature is None else self.drawing.model_copy(update={"temperature": temperature})
         arities = [rule.arity for rule in self.grammar.rules]
         weights = self.scores.weights(drawing.temperature, drawing.bias, drawing.biased, arities)
         return Sampler(self.grammar, drawing.depth, weights, self.targets, drawing.longest)

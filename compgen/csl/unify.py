@@ -14,7 +14,8 @@ import functools
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from compgen.csl.rules import MOST, NONTERMINAL, Rule, is_nonterminal, nonterminals, normal
 
@@ -22,28 +23,38 @@ _FRESH = "\0"  # a nonterminal without a number yet; in masks, any nonterminal
 _GAP = chr(MOST + 1)  # in masks, the nonterminal to be filled
 
 
-@dataclass(frozen=True)
-class Unification:
-    """The conditions on rules c.
+class Unification(BaseModel):
+    """The conditions on rules c."""
 
-    Attributes:
-        max_nonterminals: the most that a new outer rule has; a new inner one has no more than the rule it is cut from.
-        repeated_targets: whether a nonterminal may occur in a target more than once, which makes a grammar
-            quasi-synchronous.
-        bare_targets: whether a target may be a single nonterminal. A source never is: unit rules are seed rules only.
-        lexical_sources: whether a source must have a token; not published. Rules of nonterminals alone put anything
-            beside anything.
-        quirks: search as restricted as the reference's. A span of the source of a that occurs there again is not
-            replaced; of one that occurs again in the target, all occurrences are; and a nonterminal of b that is not
-            filled, but has another number in a, occurs in the target of b only once. Otherwise one occurrence of
-            several may be replaced, and all of them if `repeated_targets` allows that.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    max_nonterminals: int = 4
-    repeated_targets: bool = True
-    bare_targets: bool = True
-    lexical_sources: bool = False
-    quirks: bool = True
+    max_nonterminals: int = Field(
+        4,
+        ge=1,
+        le=MOST,
+        description="The most nonterminals that a new outer rule has; a new inner one has no more than the rule it is "
+        "cut from.",
+    )
+    repeated_targets: bool = Field(
+        True,
+        description="Let a nonterminal occur in a target more than once, which makes a grammar quasi-synchronous.",
+    )
+    bare_targets: bool = Field(
+        True,
+        description="Let a target be a single nonterminal. A source never is: unit rules are seed rules only.",
+    )
+    lexical_sources: bool = Field(
+        False,
+        description="Require a token in each source; not published. Rules of nonterminals alone put anything beside "
+        "anything.",
+    )
+    quirks: bool = Field(
+        True,
+        description="Search as restricted as the reference's. A span of the source of a that occurs there again is "
+        "not replaced; of one that occurs again in the target, all occurrences are; and a nonterminal of b that is "
+        "not filled, but has another number in a, occurs in the target of b only once. Otherwise one occurrence of "
+        "several may be replaced, and all of them if repeated_targets allows that.",
+    )
 
     def unify(self, a: Rule, b: Rule) -> set[Rule]:
         """Return UNIFY(a, b)."""

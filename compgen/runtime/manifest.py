@@ -163,9 +163,11 @@ class GrammarSettings(Strict):
     copying: bool
 
     @model_validator(mode="after")
-    def _one_temperature(self) -> Self:
+    def _agree(self) -> Self:
         if self.temperature[0] != self.temperature[1]:
             raise ValueError("two temperatures, expected twice the same")
+        if self.least > self.most:
+            raise ValueError(f"depth: found at least {self.least} and at most {self.most}, expected least <= most")
         return self
 
 

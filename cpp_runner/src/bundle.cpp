@@ -161,9 +161,8 @@ GrammarSettings grammar_of(const Json& sampling) {
     throw UserError("settings of a grammar: two temperatures, expected twice the same");
   }
   if (settings.least > settings.most) {
-    throw UserError("scores or settings that are not this grammar's: depth: found at least " +
-                    std::to_string(settings.least) + " and at most " + std::to_string(settings.most) +
-                    ", expected 0 <= least <= most <= 1000");
+    throw UserError("settings of a grammar: depth: found at least " + std::to_string(settings.least) + " and at most " +
+                    std::to_string(settings.most) + ", expected least <= most");
   }
   return settings;
 }

@@ -370,7 +370,7 @@ def test_csl_finds_inflections_and_keeps_to_the_grammar_of_cogs(tmp_path):
     [
         (["--config", "csl_snack"], "no configuration csl_snack"),
         (["--set", "induction.partitons=3"], "induction.partitons"),
-        (["--set", "drawing.depth.least=9", "--set", "drawing.depth.most=2"], "expected 0 <= least <= most"),
+        (["--set", "drawing.depth.least=9", "--set", "drawing.depth.most=2"], "expected least <= most"),
         (["--targets", "nowhere.cfg"], "nowhere.cfg"),
         (["--seed-rules", "nowhere.txt"], "nowhere.txt"),
         (["--split", "dev"], "no examples in split 'dev'"),

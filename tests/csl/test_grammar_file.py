@@ -26,7 +26,7 @@ DATA = Dataset.from_pairs([(["walk"], ["WALK"]), (["run", "twice"], ["RUN", "RUN
 
 def test_a_bias_is_kept_and_drawn_with():
     grammar = Grammar.parse(RULES)
-    drawing = Drawing(Depth(0, 1), temperature=0.5, bias=30.0, biased=2)
+    drawing = Drawing(depth=Depth(least=0, most=1), temperature=0.5, bias=30.0, biased=2)
     trained = TrainedGrammar(grammar, Scores.uniform(grammar), None, drawing, 1)
     again = TrainedGrammar.of(grammar.text(), "", vars(trained.scores), trained.settings)
     assert again.drawing == drawing
@@ -40,7 +40,11 @@ def saved():
     rng = np.random.default_rng(0)
     scores = Scores(rng.normal(size=(1 + sum(rule.arity for rule in grammar.rules), 2)), rng.normal(size=(2, 4)))
     targets = TargetGrammar.parse(["ROOT => ##V", "ROOT => ##V ##ROOT", "V => WALK", "V => RUN"])
-    return GrammarFile.of(TrainedGrammar(grammar, scores, targets, Drawing(Depth(0, 3), 20), 2), DATA, {"data": "ä"})
+    return GrammarFile.of(
+        TrainedGrammar(grammar, scores, targets, Drawing(depth=Depth(least=0, most=3), longest=20), 2),
+        DATA,
+        {"data": "ä"},
+    )
 
 
 @pytest.fixture

@@ -118,7 +118,14 @@ def combinations(b, c):
     return {substitute(*pair) for pair in pairs}
 
 
-OPTIONS = st.builds(Unification, st.integers(1, 3), *[st.booleans()] * 4)
+OPTIONS = st.builds(
+    Unification,
+    max_nonterminals=st.integers(1, 3),
+    repeated_targets=st.booleans(),
+    bare_targets=st.booleans(),
+    lexical_sources=st.booleans(),
+    quirks=st.booleans(),
+)
 
 
 @settings(deadline=None)
