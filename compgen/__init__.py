@@ -77,6 +77,7 @@ _HOMES = {
     "augment": "compgen.api_data",
     "check": "compgen.api_data",
     "compare": "compgen.comparison.run",
+    "confirm": "compgen.api",
     "evaluate": "compgen.api",
     "mask": "compgen.api_data",
     "predict": "compgen.api",

@@ -23,6 +23,7 @@ __all__ = [
     "Generator",
     "Predictor",
     "Sample",
+    "confirm",
     "evaluate",
     "export_bundle",
     "predict",
@@ -186,6 +187,57 @@ def train_pretrained(
     checked = _checked(train_pretrained, train, options)
     described = load_config(PretrainedConfig, config, overrides)
     return train(given(dataset).part(split), model, described, Path(out), **checked)
+
+
+def confirm(
+    dataset: "Dataset | str | Path",
+    augmented: "Dataset | str | Path",
+    config: str | Path = "seq2seq_small",
+    overrides: Sequence[str] = (),
+    *,
+    architecture: str = "recurrent",
+    parts: int = 2,
+    seed: int = 0,
+    split: str | None = "train",
+    folder: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+) -> "Dataset":
+    """Return the augmented examples that a predictor which has not learnt them answers alike, as `cgen confirm` does.
+
+    Args:
+        dataset, config, overrides, architecture, split: as for `train_predictor`.
+        augmented: the examples, or their file, of which `split` is used.
+        parts, seed, resume, device, quiet: see `compgen.training.confirmation.confirmed`.
+        folder: where predictors are kept, so that a second call goes on; none are kept if it is None.
+
+    Raises:
+        UserError: as `train_predictor`, or there are fewer sources than parts.
+    """
+    from tempfile import TemporaryDirectory
+
+    from compgen.data.catalog import given
+    from compgen.training.confirmation import confirmed
+    from compgen.training.predictors import named_config
+
+    described = named_config(architecture, config, overrides)
+    original, made = given(dataset).part(split), given(augmented).part(split)
+    _, fixed = checked_draws("confirm", None, seed)
+    asked: dict[str, Any] = {"parts": parts, "seed": fixed, "resume": resume, "device": device, "quiet": quiet}
+    with TemporaryDirectory() as nowhere:
+        kept_in = Path(folder or nowhere)
+        kept_in.mkdir(exist_ok=True)
+        right = confirmed(original, made, described, kept_in, **asked)
+    kept = type(made)(made.frame.filter(right))
+    if 2 * len(kept) < len(made):
+        warnings.warn(
+            f"{len(kept):,} of {len(made):,} examples are confirmed: either most are wrong, or the predictors have not "
+            "learnt enough to tell (more updates: optimisation.steps)",
+            Remark,
+            stacklevel=2,
+        )
+    return kept
 
 
 def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:

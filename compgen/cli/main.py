@@ -57,6 +57,7 @@ COMMANDS = {
     "compare": ("compgen.cli.compare:compare", "Find out which augmentation helps on DATA, and how certain that is."),
     "augment": ("compgen.cli.augment:app", "Make more examples from those in DATA."),
     "select": ("compgen.cli.select:select", "Select some of many synthetic examples to train on."),
+    "confirm": ("compgen.cli.confirm:confirm", "Keep those synthetic examples that predictors confirm."),
     "evaluate": ("compgen.cli.evaluate:evaluate", "Predict the targets of DATA and score them."),
     "report": ("compgen.cli.report:report", "Write the report of a comparison again."),
     "predict": ("compgen.cli.predict:predict", "Predict the targets of sources, from a file or a pipe."),

@@ -65,6 +65,7 @@ class Purpose(Enum):
         (0xC0,),
     )
     FRESH = ("seeds of augmenters, and which samples are kept, in training (epoch)", _PCG, (0xF5,))
+    CONFIRMATION = ("parts of synthetic examples that a predictor does not learn", _PCG, (0xCF,))
     SIGNATURES = ("coefficients of the hash of words, with seed 0", _KEYED, (0,))
 
 

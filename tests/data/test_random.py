@@ -97,6 +97,7 @@ KEYS = {
     "PERMUTATIONS": ((3,), lambda: np.random.Generator(np.random.Philox(3))),
     "CORRUPTION": ((3, 8), lambda: _philox([3, 0], 8)),
     "HARMONY": ((3,), lambda: _philox([3, 1])),
+    "CONFIRMATION": ((3,), lambda: np.random.default_rng([3, 0xCF])),
     "SIGNATURES": ((0,), lambda: np.random.Generator(np.random.Philox(key=0))),
 }
 
