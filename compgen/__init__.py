@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names as in `_HOMES`, for editors and type checkers
     from compgen import errors as errors
     from compgen import lm as lm
+    from compgen.api import confirm as confirm
     from compgen.api import evaluate as evaluate
     from compgen.api import export_bundle as export_bundle
     from compgen.api import predict as predict

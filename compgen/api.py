@@ -226,9 +226,7 @@ def confirm(
     _, fixed = checked_draws("confirm", None, seed)
     asked: dict[str, Any] = {"parts": parts, "seed": fixed, "resume": resume, "device": device, "quiet": quiet}
     with TemporaryDirectory() as nowhere:
-        kept_in = Path(folder or nowhere)
-        kept_in.mkdir(exist_ok=True)
-        right = confirmed(original, made, described, kept_in, **asked)
+        right = confirmed(original, made, described, Path(folder or nowhere), **asked)
     kept = type(made)(made.frame.filter(right))
     if 2 * len(kept) < len(made):
         warnings.warn(

@@ -7,11 +7,10 @@ pages are not kept in the repository: `make docs` writes them anew.
 """
 
 import argparse
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer.main
 from pydantic import BaseModel
@@ -19,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from compgen.augmenters.registry import BUILT_IN, find
 from compgen.cli.main import app
-from compgen.configuration import described, load_config, shipped, values_of
+from compgen.configuration import load_config, shipped, values_of
 from compgen.data.catalog import DATASETS
 from compgen.recombine.config import RecombineConfig
 from compgen.training.config import PretrainedConfig, Seq2SeqConfig, TransformerConfig
@@ -84,25 +83,16 @@ def _table(model: BaseModel) -> str:
     return "\n".join(["| key | type | value | meaning |", "|---|---|---|---|", *rows, ""])
 
 
-def _fields(model: Any, before: str = "") -> Iterator[tuple[str, str, object, str]]:
-    """Each setting with its type, value and meaning; a table of settings is a model or a dataclass."""
-    for name, kind, text in _declared(type(model)):
+def _fields(model: BaseModel, before: str = "") -> Iterator[tuple[str, str, object, str]]:
+    """Each setting with its type, value and meaning; a table of settings is a model."""
+    for name, field in type(model).model_fields.items():
         value = getattr(model, name)
-        if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
+        if isinstance(value, BaseModel):
             yield from _fields(value, f"{before}{name}.")
         else:
             shown = value if value is not None else "none"
-            yield before + name, kind, shown, text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _declared(kind: type) -> Iterator[tuple[str, str, str]]:
-    if issubclass(kind, BaseModel):
-        for name, field in kind.model_fields.items():
-            yield name, ", ".join([_type(field.annotation), *_bounds(field)]), field.description or ""
-    else:
-        hints, texts = get_type_hints(kind), described(kind)
-        for one in dataclasses.fields(kind):
-            yield one.name, _type(hints[one.name]), texts.get(one.name, "")
+            text = (field.description or "").replace("|", "\\|").replace("<", "&lt;")
+            yield before + name, ", ".join([_type(field.annotation), *_bounds(field)]), shown, text
 
 
 def _type(kind: Any) -> str:

@@ -176,7 +176,7 @@ def test_the_reference_has_every_command_and_option(tmp_path):
     assert "## cgen data split tmcd\n" in text and "--divergence" in text and "-h, --help" in text
     options = (tmp_path / "augmenters.md").read_text("utf-8")
     assert "| `sampling.temperature` | tuple[float, float] | `(0.4, 0.0)` |" in options and " at 0x" not in options
-    assert "| `drawing.depth.most` | int | `20` | from this depth on, only rules without nonterminals are" in options
+    assert "| `drawing.depth.most` | int, ≥ 0, ≤ 1000 | `20` | From this depth on, draw only rules without" in options
     assert "| `classes` | 'predicate', 'token', 'slot', 'types', 'one' or None | `none` |" in options
     assert "| `variants` | int, ≥ 1" in options and "## stemcorrupt\n" in options
     assert "| `network.hidden` | int" in (tmp_path / "configurations.md").read_text("utf-8")

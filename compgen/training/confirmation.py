@@ -57,13 +57,14 @@ def confirmed(
     """
     part = _parts(augmented, parts, seed)
     settings = [dataset.digest(), augmented.digest(), config.model_dump(mode="json"), parts, seed]
-    key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+    folder = folder / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
     right = np.zeros(len(augmented), dtype=bool)
     for number in range(parts):
-        out = folder / f"{key}-{number + 1}.pt"
+        out = folder / f"part-{number + 1}.pt"
         if not out.exists():
             learnt = Dataset(augmented.frame.filter(part != number))
-            there = out.with_name(f"{out.name}.partial").exists()
+            there = Path(f"{out}.partial").exists()
             options: dict[str, Any] = {"seed": seed, "resume": resume and there, "device": device, "quiet": quiet}
             train_predictor(dataset, config, out, augmented=learnt, **options)
         asked = [pair for pair, one in zip(augmented.pairs(), part, strict=True) if one == number]
