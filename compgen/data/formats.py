@@ -307,7 +307,8 @@ def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
     tell_unread_split(frame.columns, name)
     if words := columns.words(frame.columns):
         rows = enumerate(zip(*(frame[column].to_list() for column in words), strict=True), start=1)
-        sides = pl.DataFrame([records.word(name, *row) for row in rows], schema={"source": TOKENS, "target": TOKENS})
+        words_in = [records.word(f"{name}, row {number}", cells) for number, cells in rows]
+        sides = pl.DataFrame(words_in, schema={"source": TOKENS, "target": TOKENS})
         frame = sides.with_columns(column.alias(beside_words(column.name)) for column in frame.drop({*words}))
     else:
         frame = frame.rename(columns.renaming(frame.columns, name))

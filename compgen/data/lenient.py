@@ -14,7 +14,7 @@ import polars as pl
 from compgen.data.catalog import load
 from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
-from compgen.data.content import name_of, read_bytes, shown
+from compgen.data.content import name_of, read_bytes
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.fields import NAME, READERS, Fields, lines_in
 from compgen.data.formats import format_of, guess
@@ -31,7 +31,7 @@ from compgen.data.named import (
     unread_split,
 )
 from compgen.data.records import repeated, separator, twice
-from compgen.data.unimorph import BLANK, check_order, example, inflection, looks_like_words, numbered, tags_in, untagged
+from compgen.data.unimorph import BLANK, check_order, example, in_cells, looks_like_words, numbered, untagged
 from compgen.errors import DataError
 from compgen.files import reading
 
@@ -236,7 +236,7 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
     if words is None:
         return _by_names(empty, names, rows, columns, name)
     places = [names.index(column) for column in words]
-    frame, wrong = _read_words(rows, lambda fields: _word([fields[place] for place in places]))
+    frame, wrong = _read_words(rows, lambda fields: in_cells([fields[place] for place in places]))
     beside = {beside_words(name): at for at, name in enumerate(names) if at not in places}
     split = beside.pop("split", None)
     if split is not None:
@@ -379,15 +379,6 @@ def _text(value: Any) -> str | None:
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return " ".join(re.sub(r"\s", BLANK, token) for token in value)
     return value if isinstance(value, str) else None
-
-
-def _word(fields: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """The sides of a lemma, a form, and tags; raises DataError if it is no word."""
-    lemma, form = (str(field or "").strip() for field in fields[:2])
-    tags = tags_in(fields[2])
-    if not (lemma and form and tags):
-        raise DataError(f"found {shown((lemma, form, fields[2] or ''))}, expected a lemma, a form, and tags")
-    return inflection((lemma, form, tags))
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

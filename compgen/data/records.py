@@ -21,7 +21,7 @@ from compgen.data.examples import COLUMNS, SCHEMA, SIDES, TRAIN, Dataset
 from compgen.data.named import Columns, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
-from compgen.data.unimorph import inflection, tags_in
+from compgen.data.unimorph import in_cells
 from compgen.errors import DataError, Remark
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
@@ -261,7 +261,7 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
             words, names, called = _naming(list(given), f"{name}, line {1 if headed else number}", columns)
         record = {names.get(key, key): value for key, value in given.items() if key not in words} | empty
         if words:
-            record |= word(name, number, [given.get(column) for column in words])
+            record |= word(f"{name}, line {number}", [given.get(column) for column in words])
         further |= dict.fromkeys(key for key in record if key not in COLUMNS)
         if len(further) > MOST_KEYS:
             raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
@@ -290,22 +290,12 @@ def _naming(keys: list[str], place: str, columns: Columns) -> tuple[tuple[str, .
     return words, {side: f"{side}_column" for side in SIDES} | names, called  # later records may have more keys
 
 
-def word(name: str, number: int, fields: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the sides of an example of inflection: of a lemma, a form, and tags joined by semicolons.
-
-    Raises:
-        DataError: one is missing or no word; the message names the line of this number.
-    """
-    lemma, form = (value if isinstance(value, str) else "" for value in fields[:2])
-    names = tags_in(fields[2])
-    if not (lemma.strip() and form.strip() and names):
-        found = shown((lemma, form, fields[2] or ""))
-        raise malformed(name, number, found, "a lemma, a form, and tags joined by semicolons")
+def word(place: str, cells: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the sides of an example of inflection, as `in_cells`; errors begin with the place."""
     try:
-        source, target = inflection((lemma.strip(), form.strip(), names))
+        return dict(zip(SIDES, in_cells(cells), strict=True))
     except DataError as error:
-        raise DataError(f"{name}, line {number}: {error}") from None
-    return {"source": source, "target": target}
+        raise DataError(f"{place}: {error}") from None
 
 
 def _record(called: dict[str, str]) -> str:

@@ -124,6 +124,19 @@ def example(line: str) -> tuple[list[str], list[str]]:
     return inflection(_word(line))
 
 
+def in_cells(cells: Sequence[object]) -> tuple[list[str], list[str]]:
+    """Return a lemma, a form and tags, in cells of a table, as an example of inflection.
+
+    Raises:
+        DataError: one is missing, or they are no word; the error does not say where.
+    """
+    lemma, form = (cell.strip() if isinstance(cell, str) else "" for cell in cells[:2])
+    tags = tags_in(cells[2])
+    if not (lemma and form and tags):
+        raise DataError(f"found {shown((*cells,))}, expected a lemma, a form, and tags joined by semicolons")
+    return inflection((lemma, form, tags))
+
+
 def read(path: str | Path, split: str = TRAIN, lower_as: str | None = None) -> Dataset:
     """Return the words of a file as examples of inflection; `lower_as` as for `characters`."""
     found = read_examples(read_bytes(path, lines=True), str(path), lower_as=lower_as)

@@ -180,12 +180,22 @@ def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
         ("x.json", '[{"source": "a", "source": "b"}]', "line 1: found the key 'source' twice"),
         ("deu.csv", "lemma,form,tags\ngehen,ging,\n", "line 2: found .*, expected a lemma, a form, and tags"),
         ("deu.csv", "lemma,form,tags\ngehen,ging,v\n", "line 2: found the tag 'v', expected tags that begin"),
+        ("x.json", '[{"lemma": 5, "form": "a", "tags": "N"}]', r"line 1: found \(5, 'a', 'N'\), expected"),
     ],
 )
 def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
         read_dataset(tmp_path / name)
+
+
+def test_a_check_finds_the_cells_of_words_that_are_refused(tmp_path):
+    (tmp_path / "x.jsonl").write_text(
+        '{"lemma": 5, "form": "a", "tags": "N;SG"}\n{"lemma": "b", "form": "a", "tags": "N;SG"}\n'
+        '{"lemma": "b", "form": null, "tags": "N;SG"}\n'
+    )
+    table = read_table(str(tmp_path / "x.jsonl"), Columns())
+    assert [finding.lines for finding in table.findings] == [[1, 3]] and table.rows["number"].to_list() == [2]
 
 
 def test_of_many_names_a_repeated_one_is_found_at_once(tmp_path):

@@ -348,7 +348,7 @@ def test_parquet_of_words_is_read_as_other_tables_of_words(tmp_path):
     assert found.pairs() == [(["g", "e", "l", "V", "PST"], [*"geldi"])]
     assert found.frame.select("split", "note").rows() == [("dev", 3)]
     frame.with_columns(form=pl.lit("")).write_parquet(tmp_path / "y.parquet")
-    with pytest.raises(DataError, match=r"y\.parquet.*a lemma, a form, and tags joined by semicolons"):
+    with pytest.raises(DataError, match=r"y\.parquet, row 1: .*a lemma, a form, and tags joined by semicolons"):
         read_dataset(tmp_path / "y.parquet")
 
 
