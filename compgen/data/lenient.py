@@ -14,9 +14,9 @@ import polars as pl
 from compgen.data.catalog import load
 from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
-from compgen.data.content import name_of, read_bytes
+from compgen.data.content import check_line_ends, name_of, read_bytes
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
-from compgen.data.fields import NAME, READERS, Fields, lines_in
+from compgen.data.fields import NAME, READERS, Fields
 from compgen.data.formats import format_of, guess
 from compgen.data.named import (
     ALONE,
@@ -31,6 +31,7 @@ from compgen.data.named import (
     unread_split,
 )
 from compgen.data.records import repeated, separator, twice
+from compgen.data.tables import lines_in
 from compgen.data.unimorph import BLANK, check_order, example, in_cells, looks_like_words, numbered, untagged
 from compgen.errors import DataError
 from compgen.files import reading
@@ -96,6 +97,8 @@ def _of_lines(spec: str, format: str, columns: Columns, content: bytes) -> Table
         return table._replace(findings=[unread, *table.findings])
     if format == "text" and text.lstrip().startswith("IN:"):
         format = "scan"
+    if format in _OF_LINES:
+        check_line_ends(content, name_of(spec))
     if format == "unimorph" or (format == "tsv" and not columns.given and _has_words(text)):
         words = _words(text, name_of(spec))
         return words if words.rows.height else _strictly(spec, columns, "unimorph", content)
@@ -224,6 +227,7 @@ def _even(found: Fields, signs: str) -> Fields:
 
 
 _BUNDLE = r"^\s*\p{Uppercase}[^\s;|,]*(?:\s*[;|,]\s*[\p{Uppercase}\d][^\s;|,]*)+\s*$"  # several tags of a word
+_OF_LINES = ("jsonl", "scan", "text", "tsv")  # formats whose lines end with LF
 _HEADED = ("csv", "tsv", "text")  # formats whose first line may have names of columns
 
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from compgen.data import records
 from compgen.data.examples import Dataset
 from compgen.data.formats import FORMATS, read_dataset, write_dataset
+from compgen.data.lenient import read_table
+from compgen.data.named import Columns
 from compgen.data.sources import read_sources
 from compgen.data.unimorph import dataset
 from compgen.data.vocabulary import why_not_data
@@ -409,10 +411,11 @@ def test_pandas_reads_files(tmp_path, name):
     assert list(frame["split"]) == ["train", "train", "test"]
 
 
-@pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.jsonl"])
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.scan", "x.jsonl"])
 def test_lines_that_end_with_cr_alone_are_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"a b\tX\rc d\tY\r")
-    for read in (read_dataset, lambda path: list(read_sources(str(path)))):
+    as_sources, as_table = lambda path: list(read_sources(str(path))), lambda path: read_table(str(path), Columns())
+    for read in (read_dataset, as_sources, as_table):
         with pytest.raises(DataError, match=r"lines end with CR alone, expected LF or CR LF: tr"):
             read(tmp_path / name)
 
