@@ -7,12 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import polars as pl
-
 from compgen.data.checks import Finding
 from compgen.data.content import looks_like_json
 from compgen.data.records import EXCEL, JSON, separator
-from compgen.data.tables import SCAN
+from compgen.data.tables import SCAN, lines_in
 
 NAME = "pairs or words? name it .tsv, or words .unimorph"
 BARS = re.compile(r"\s*\|\|\|\s*")
@@ -26,12 +24,6 @@ class Fields(NamedTuple):
     names: list[str] | None
     findings: list[Finding]
     place: str = "line"  # what the numbers count
-
-
-def lines_in(text: str) -> pl.DataFrame:
-    """The lines of a text that are not blank, as the column `line`, with their numbers from 1, `number`."""
-    lines = pl.DataFrame({"line": pl.Series(text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")})
-    return lines.with_row_index("number", offset=1).filter(pl.col("line").str.strip_chars() != "")
 
 
 def _tabs(text: str) -> Fields:

@@ -22,17 +22,24 @@ class Placed(NamedTuple):
 
 
 def lines_of(content: bytes, name: str) -> pl.DataFrame:
-    """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends.
+    """Return the lines of a text that are not blank, as `lines_in`.
 
     Raises:
         DataError: the text is not UTF-8, or its lines end with CR alone.
     """
     text = decoded(content, name)
     check_line_ends(content, name)
+    return lines_in(text, " ")  # a TAB alone is not blank: in tsv it is an example with two empty sides, and refused
+
+
+def lines_in(text: str, blank: str | None = None) -> pl.DataFrame:
+    """Return the lines that are not blank: columns `number`, from 1, and `line`, without line ends.
+
+    Blank are lines of white space, or of the characters of `blank` if these are given.
+    """
     # splitlines() would also cut at form feeds and the like, inside tokens that JSON may hold.
     lines = pl.Series("line", text.split("\n"), dtype=pl.String).str.strip_chars_end("\r")
-    # A TAB alone is not blank: in tsv it is an example with two empty sides, and refused.
-    written = pl.col("line").str.strip_chars(" ") != ""
+    written = pl.col("line").str.strip_chars(blank) != ""
     return pl.DataFrame({"line": lines}).with_row_index("number", offset=1).filter(written)
 
 
