@@ -61,17 +61,12 @@ def read_csv(content: bytes, name: str, columns: Columns) -> Placed:
     text = decoded(content, name)
     if text.startswith(EXCEL):
         raise malformed(name, 1, f"a line {EXCEL}, for Excel", "the names of the columns: delete that line")
-    rows = _rows(text, name)
-    _, names = next(rows, (1, []))
-    return _placed(_named(names, rows, name), name, columns, headed=True)
+    return _headed(_rows(text, name), name, columns)
 
 
 def read_headed(lines: pl.DataFrame, name: str, columns: Columns) -> Placed:
     """Read lines of fields separated by TABs, below a line with the names of the columns."""
-    rows = lines.select("number", pl.col("line").str.split("\t")).iter_rows()
-    _, first = next(rows, (1, []))
-    names = [field.strip() for field in first]
-    return _placed(_named(names, rows, name), name, columns, headed=True)
+    return _headed(lines.select("number", pl.col("line").str.split("\t")).iter_rows(), name, columns)
 
 
 def write_json(dataset: Dataset, name: str) -> bytes:
@@ -230,22 +225,27 @@ def _rows(text: str, name: str) -> Iterator[Row]:
         ) from None
 
 
+def _headed(rows: Iterator[Row], name: str, columns: Columns) -> Placed:
+    """Return rows as examples; the first one is the names of the columns."""
+    number, first = next(rows, (1, []))
+    names = [field.strip() for field in first]
+    if (again := repeated(names)) is not None:
+        raise DataError(f"{name}: found two columns with the name {again!r}, expected names that differ")
+    return _placed(_named(names, rows, name), name, columns, number)
+
+
 def _named(names: Sequence[str], rows: Iterable[Row], name: str) -> Iterator[Record]:
     """Yield the rows of a table as records."""
-    again = repeated(names)
-    if again is not None:
-        raise DataError(f"{name}: found two columns with the name {again!r}, expected names that differ")
     for number, fields in rows:
         if len(fields) != len(names):
             columns = " ".join(", ".join(names).split())  # a name in quotes may have a line end
             found = f"{len(fields)} fields in {shown(' | '.join(fields))}"
             raise malformed(name, number, found, f"{len(names)}, as the first line names: {columns:.80}")
-        record = dict(zip(names, fields, strict=True))
-        yield number, record | ({"split": record["split"].strip() or TRAIN} if "split" in record else {})
+        yield number, dict(zip(names, fields, strict=True))
 
 
-def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool = False) -> Placed:
-    """Return records as examples; if the file is `headed`, its first line has their names.
+def _placed(records: Iterable[Record], name: str, columns: Columns, header: int | None = None) -> Placed:
+    """Return records as examples; `header` is the number of the line with their names, if there is one.
 
     Raises:
         DataError: a record has no source or no target, or one that is neither a list of tokens nor a string; or there
@@ -258,7 +258,7 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, headed: bool
     empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
     for number, given in records:
         if not numbers:
-            words, names, called = _naming(list(given), f"{name}, line {1 if headed else number}", columns)
+            words, names, called = _naming(list(given), f"{name}, line {header or number}", columns)
         record = {names.get(key, key): value for key, value in given.items() if key not in words} | empty
         if words:
             record |= word(f"{name}, line {number}", [given.get(column) for column in words])

@@ -169,6 +169,7 @@ def test_json_of_one_long_line_is_read_from_a_file(tmp_path):
         ("x.csv", "source,source\na,b\n", "found two columns with the name 'source'"),
         ("x.csv", "source,target\na,\nb,c\n", "line 2: found an empty target"),
         ("x.csv", "source,target\n", "no examples: found one line, which is read as the names of the columns"),
+        ("x.csv", "\n\nsource,c\na,b\n", "x.csv, line 3: found the columns 'source', 'c', expected 'target'"),
         ("x.tsv", "source\ttarget\na\tb\tc\n", r"line 2: found 3 fields"),
         ("x.json", "", "no examples: the file is empty"),
         ("x.json", "[]", "no examples: the file is empty"),
@@ -196,6 +197,12 @@ def test_a_check_finds_the_cells_of_words_that_are_refused(tmp_path):
     )
     table = read_table(str(tmp_path / "x.jsonl"), Columns())
     assert [finding.lines for finding in table.findings] == [[1, 3]] and table.rows["number"].to_list() == [2]
+
+
+def test_a_column_split_may_be_named_as_a_side(tmp_path):
+    (tmp_path / "x.csv").write_text("split,target\na,b\n ,c\n")
+    with pytest.raises(DataError, match="line 3: found an empty source"):  # not the split of a row without one, train
+        read_dataset(tmp_path / "x.csv", columns=Columns(source="split"))
 
 
 def test_of_many_names_a_repeated_one_is_found_at_once(tmp_path):
