@@ -14,7 +14,7 @@ import polars as pl
 from compgen.data.catalog import load
 from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
-from compgen.data.content import check_line_ends, name_of, read_bytes
+from compgen.data.content import check_line_ends, name_of, read_bytes, shown
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.fields import NAME, READERS, Fields
 from compgen.data.formats import format_of, guess
@@ -172,19 +172,19 @@ def _words(text: str, name: str) -> Table:
 
 
 def _read_words(
-    lines: Iterable[tuple[int, Line]], read: Callable[[Line], tuple[list[str], list[str]]]
+    lines: Iterable[tuple[int, Line]], read: Callable[[Line], tuple[Any, ...]]
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Rows of what is a word, and findings of what is none."""
+    """Rows of what is a word, and findings of what is none; `read` gives both sides, and perhaps split and rest."""
     rows, wrong, apart = [], dict[str, list[tuple[int, str]]](), []
     for number, line in lines:
         apart += [number] * (not unicodedata.is_normalized("NFC", str(line)))
         try:
-            source, target = read(line)
+            source, target, *more = read(line)
         except DataError as error:
             expected = re.split(", expected |, which ", str(error))[-1]
             wrong.setdefault(expected, []).append((number, str(error)))
         else:
-            rows.append((number, " ".join(source), " ".join(target)))
+            rows.append((number, " ".join(source), " ".join(target), *more))
     what, advice = "accents stored apart from their letters", "all commands read, and write, words composed (NFC)"
     notes = [Finding("note", what, apart, advice)] if apart else []
     return _frame(rows), [*(_wrong_words(places) for places in wrong.values()), *notes]
@@ -198,10 +198,9 @@ def _wrong_words(places: list[tuple[int, str]]) -> Finding:
 
 def _in_columns(found: Fields, format: str, text: str, given: bool) -> Fields:
     """Take names of columns from the first line, if it has them, and leave out lines of another width."""
-    if format != "csv":
-        return _even(_headed(found, given), "one TAB each")
-    found = _even(_headed(found, given), f"{separator(text)!r}, and quoted where they hold it")
-    if found.names or separator(text) != "\t":
+    sign = separator(text) if format == "csv" else ""
+    found = _even(_headed(found, given), f"{sign!r}, and quoted where they hold it" if sign else "one TAB each")
+    if found.names or sign != "\t":
         return found
     tabs = Finding("warning", "TABs between the fields, and no names of columns", [], NAME)
     return found._replace(findings=[*found.findings, tabs])
@@ -237,20 +236,24 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
     if names is None:
         return _unnamed(empty, rows) if format == "csv" else _by_position(empty, rows)
     words = columns.words(names)
-    if words is None:
-        return _by_names(empty, names, rows, columns, name)
+    return _by_words(empty, names, rows, words) if words else _by_names(empty, names, rows, columns, name)
+
+
+def _by_words(table: Table, names: list[str], rows: list[tuple[int, list[Any]]], words: Sequence[str]) -> Table:
+    """Take the columns `words` for lemmas, forms and tags."""
     places = [names.index(column) for column in words]
-    frame, wrong = _read_words(rows, lambda fields: in_cells([fields[place] for place in places]))
     beside = {beside_words(name): at for at, name in enumerate(names) if at not in places}
-    split = beside.pop("split", None)
-    if split is not None:
-        splits = {number: str(fields[split] or "").strip() or TRAIN for number, fields in rows}
-        frame = frame.with_columns(split=pl.col("number").replace_strict(splits, return_dtype=pl.String))
-    if beside:
-        more = {number: _more(fields, beside) for number, fields in rows}
-        frame = frame.with_columns(rest=pl.col("number").replace_strict(more, return_dtype=pl.String))
+    at_split = beside.pop("split", None)
+
+    def read(fields: list[Any]) -> tuple[Any, ...]:
+        split = None if at_split is None else fields[at_split]
+        if not isinstance(split, str | None):
+            raise DataError(f'found "split": {shown(split)}, expected a string')
+        return *in_cells([fields[place] for place in places]), split, _more(fields, beside)
+
+    frame, wrong = _read_words(rows, read)
     meaning = "words, from the columns " + ", ".join(words)
-    return empty._replace(meaning=meaning, rows=frame, findings=[*empty.findings, *wrong, *_unread_split(names)])
+    return table._replace(meaning=meaning, rows=frame, findings=[*table.findings, *wrong, *_unread_split(names)])
 
 
 def _unread_split(names: Sequence[str]) -> list[Finding]:
@@ -259,9 +262,9 @@ def _unread_split(names: Sequence[str]) -> list[Finding]:
     return [Finding("warning", part, [], RENAME)] if part else []
 
 
-def _more(fields: Sequence[Any], places: dict[str, int]) -> str:
-    """Return the further columns of a row as JSON."""
-    return json.dumps({name: fields[at] for name, at in places.items()}, ensure_ascii=False)
+def _more(fields: Sequence[Any], places: dict[str, int]) -> str | None:
+    """Return the further columns of a row as JSON; None if there are none."""
+    return json.dumps({name: fields[at] for name, at in places.items()}, ensure_ascii=False) if places else None
 
 
 def _unnamed(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
@@ -359,7 +362,7 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
             continue
         spaced += [number] * any(_is_spaced(fields[at]) for at in sides)
         broken += [number] * any(isinstance(fields[at], str) and "\n" in fields[at].strip() for at in sides)
-        picked.append((number, *texts, split, _more(fields, rest) if rest else None))
+        picked.append((number, *texts, split, _more(fields, rest)))
     what = "a side that is missing, or neither a string nor a list of strings"
     advice = "where lines or indentation matter, as in code, write them as tokens of their own"
     wrong = (

@@ -193,10 +193,10 @@ def test_malformed_tables_are_named_with_the_line(tmp_path, name, content, messa
 def test_a_check_finds_the_cells_of_words_that_are_refused(tmp_path):
     (tmp_path / "x.jsonl").write_text(
         '{"lemma": 5, "form": "a", "tags": "N;SG"}\n{"lemma": "b", "form": "a", "tags": "N;SG"}\n'
-        '{"lemma": "b", "form": null, "tags": "N;SG"}\n'
+        '{"lemma": "b", "form": null, "tags": "N;SG"}\n{"lemma": "b", "form": "a", "tags": "N;SG", "split": 5}\n'
     )
     table = read_table(str(tmp_path / "x.jsonl"), Columns())
-    assert [finding.lines for finding in table.findings] == [[1, 3]] and table.rows["number"].to_list() == [2]
+    assert [finding.lines for finding in table.findings] == [[1, 3], [4]] and table.rows["number"].to_list() == [2]
 
 
 def test_a_column_split_may_be_named_as_a_side(tmp_path):
