@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from compgen.data import checks, cogs, downloads, scan, smcalflow, text2sql, unimorph
-from compgen.data.content import typed
+from compgen.data.content import suffix_of, typed
 from compgen.data.examples import TRAIN, Dataset, joined
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
@@ -203,7 +203,7 @@ def load(
         raise DataError("data: found an empty name, expected a file, a folder or NAME/SPLIT: is a variable not set?")
     with reading(Path(spec)):
         there, file = Path(spec).exists(), Path(spec).is_file()
-    if format is None and not Path(spec.removesuffix(".gz")).suffix and file:
+    if format is None and not suffix_of(spec) and file:
         format = "unimorph"
     if spec != "-" and not there and _may_be_name(spec):
         return _known(spec, format, columns)

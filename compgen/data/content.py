@@ -107,6 +107,11 @@ def name_of(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of a path that tells its format, without `.gz`."""
+    return Path(str(path).removesuffix(".gz")).suffix
+
+
 def typed(path: str | Path) -> str:
     """Return a path as it is typed in a command: quoted, and not as if it were an option if it begins with a hyphen."""
     name = str(path)

@@ -31,7 +31,7 @@ import polars as pl
 
 from compgen.data import records, unimorph
 from compgen.data.columns import check_parquet
-from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown
+from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown, suffix_of
 from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
 from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names, tell_unread_split
@@ -146,7 +146,7 @@ def _format_to_write(dataset: Dataset, path: str | Path) -> str:
 
 def format_of(path: str | Path) -> str:
     """Return the format that a file's suffix stands for, with or without `.gz`; a folder's is `folder`."""
-    suffix = Path(str(path).removesuffix(".gz")).suffix
+    suffix = suffix_of(path)
     formats = {kind.suffix: format for format, kind in FORMATS.items()}
     if suffix in formats:
         return formats[suffix]

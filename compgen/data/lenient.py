@@ -14,7 +14,7 @@ import polars as pl
 from compgen.data.catalog import load
 from compgen.data.checks import ID, Finding, ids, naming, rows_of, strange_first
 from compgen.data.columns import for_json
-from compgen.data.content import check_line_ends, name_of, read_bytes, shown
+from compgen.data.content import check_line_ends, name_of, read_bytes, shown, suffix_of
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.fields import NAME, READERS, Fields
 from compgen.data.formats import format_of, guess
@@ -76,10 +76,8 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
         file = path.is_file()
     if content is None and not file:
         return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
-    if content is not None:
-        format = guess(content, columns)
-    else:  # words have no suffix
-        format = format_of(spec) if Path(spec.removesuffix(".gz")).suffix else "unimorph"
+    # Words have no suffix.
+    format = guess(content, columns) if content is not None else format_of(spec) if suffix_of(spec) else "unimorph"
     if format == "parquet" or (format == "unimorph" and columns.given):
         return _strictly(spec, columns, format, content)
     if content is None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown
+from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown, suffix_of
 from compgen.data.examples import PREDICTED, Dataset
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError, Remark, UserError
@@ -212,7 +212,7 @@ def predictions(path: str, asked: Dataset) -> Dataset:
     from compgen.data.catalog import load
     from compgen.data.formats import read_dataset
 
-    if path != "-" and Path(path.removesuffix(".gz")).suffix != ".txt":
+    if path != "-" and suffix_of(path) != ".txt":
         return load(path, answers=True)
     lines = [line for some in lines_as_they_come(path) for line in some]
     if lines and lines[0].startswith("IN:"):  # as `cgen data write` writes pairs to .txt

@@ -23,8 +23,9 @@ import polars as pl
 
 from compgen.data import unimorph
 from compgen.data.columns import for_json
-from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown
+from compgen.data.content import lines_as_they_come, looks_like_json, name_of, shown, suffix_of
 from compgen.data.examples import COLUMNS, Dataset
+from compgen.data.formats import is_pipe
 from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, plain
 from compgen.data.records import JSON, looks_like_csv, names_of_first, tell_maybe_csv, twice
 from compgen.data.tables import SCAN
@@ -69,12 +70,13 @@ def read_sources(
         DataError: a line is not as the format wants it, or has a token that data cannot have; it is named. Or there is
             no such split.
     """
-    piped = path == "-" or Path(path).is_fifo()
-    in_lines = piped or (Path(path).is_file() and (format is not None or _suffix(path) in (*SUFFIXES, ".csv", ".json")))
+    piped = is_pipe(path)
+    known = format is not None or suffix_of(path) in (*SUFFIXES, ".csv", ".json")
+    in_lines = piped or (known and Path(path).is_file())
     pieces = lines_as_they_come(path) if in_lines else iter([])
     first = next(pieces, [])
     if in_lines and not columns.given and split is None and not _names_columns(path, format, first):
-        usual = format or (_guess(first, name_of(path)) if piped else SUFFIXES.get(_suffix(path), "text"))
+        usual = format or (_guess(first, name_of(path)) if piped else SUFFIXES.get(suffix_of(path), "text"))
         yield from _read_lines(path, _as_words(usual, first, words), first, pieces)
         return
     # What has come through a pipe cannot be read again, and is handed on.
@@ -137,10 +139,6 @@ def is_tagged(dataset: Dataset) -> bool:
     return bool(tags.str.contains(unimorph.SEVERAL).any() and tags.str.contains(f"^{unimorph.SOME_TAGS}$").all())
 
 
-def _suffix(path: str) -> str:
-    return Path(path.removesuffix(".gz")).suffix
-
-
 def _read_whole(path: str, format: str | None, columns: Columns, content: bytes | None) -> Dataset:
     from compgen.data.catalog import load
 
@@ -188,7 +186,7 @@ def as_word(tokens: list[str]) -> tuple[str, str]:
 def _names_columns(path: str, format: str | None, lines: list[str]) -> bool:
     """Return whether a table has names of columns: CSV, a list of JSON, a line of names, a record without `source`."""
     first = _first(lines)
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     listed = not suffix and looks_like_json("\n".join(lines).encode())
     if format is None and (suffix not in SUFFIXES or looks_like_csv(first, SOURCES) or listed):
         return True
@@ -211,7 +209,7 @@ def _has_words(lines: list[str]) -> bool:
 def _is_inflection(path: str, dataset: Dataset) -> bool:
     """Return whether Parquet has columns of lemmas and tags, or all sources of known data are letters, then tags."""
     if Path(path).exists():
-        if _suffix(path) != ".parquet":
+        if suffix_of(path) != ".parquet":
             return False
         with Path(path).open("rb") as stream:  # Polars takes no path that is not UTF-8
             return SOURCES.words(list(pl.read_parquet_schema(stream))) is not None

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from compgen.data.content import suffix_of
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, open_text, writing
 from compgen.lm.mixture import LN10, Floats, Mixture, Perplexity
@@ -68,7 +69,7 @@ def measure(
 
 def _check_suffix(what: str, out: str | Path | None, *written: str) -> None:
     """Raise UserError for the suffix of a format that is not written: a file of that name would be in another."""
-    suffix = Path(str(out or "").removesuffix(".gz")).suffix
+    suffix = suffix_of(out or "")
     if suffix in DATA and suffix not in written:
         raise UserError(f"{out}: {what} are written as {' or '.join(written)}, found the suffix {suffix!r}")
 

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from compgen.data.content import GZIP_MAGIC, check_line_ends, lines_as_they_come, name_of
+from compgen.data.content import GZIP_MAGIC, check_line_ends, lines_as_they_come, name_of, suffix_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
 from compgen.errors import DataError, Remark, UserError, how_it_ended
@@ -230,7 +230,7 @@ def place_of(text: str | Path, sentence: int, token: int, length: int) -> str:
 
 
 def _is_data(text: str | Path) -> bool:
-    return Path(str(text).removesuffix(".gz")).suffix in DATA
+    return suffix_of(text) in DATA
 
 
 def score_all(models: Sequence[str | Path], text: str | Path, threads: int = 1) -> Scores:
@@ -329,7 +329,7 @@ def _write_sources(text: str | Path, lines: Path, blank: bool) -> None:
 
 def _filled(text: str | Path) -> list[bool]:
     """Which lines of a file have something; none if its rows are not lines."""
-    if Path(str(text).removesuffix(".gz")).suffix not in (".tsv", ".jsonl"):
+    if suffix_of(text) not in (".tsv", ".jsonl"):
         return []
     return [bool(line.strip()) for lines in lines_as_they_come(str(text)) for line in lines]
 
