@@ -71,16 +71,6 @@ def for_json(column: pl.Series, name: str) -> pl.Series:
     return column.cast(pl.List(pl.String) if isinstance(column.dtype, pl.List) else pl.String)
 
 
-def check_parquet(frame: pl.DataFrame, name: str) -> None:
-    """Raise DataError if a column has objects of Python, which Parquet cannot hold."""
-    for column, kind in frame.schema.items():
-        if kind == pl.Object:
-            raise DataError(
-                f"{name}: found the column {column!r} of type {kind}, expected one of another type of Polars: cast it, "
-                "or leave it out"
-            )
-
-
 def _exact(numbers: pl.Series) -> bool:
     """Whether a reader of JSON gets all the numbers as they are."""
     if numbers.dtype.is_float():

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from compgen.data.columns import check_parquet
 from compgen.data.examples import Dataset
+from compgen.data.parquet import check_columns
 from compgen.errors import DataError, UserError
 from compgen.files import atomic_path, check_replaceable, sha256, writing
 
@@ -83,7 +83,7 @@ def write_folder(dataset: Dataset, folder: Path, record: dict[str, Any] | None =
         DataError: two splits would have the same name, or a column holds objects of Python.
     """
     check_folder(folder)
-    check_parquet(dataset.frame, str(folder))
+    check_columns(dataset.frame, str(folder))
     names = {split: re.sub(r"[^\w.]|^\.+|\.+$", "_", split) or "_" for split in dataset.splits}
     if len(set(names.values())) < len(names):
         raise DataError(f"{folder}: names of splits there have letters, digits and _: found {', '.join(names)}")

@@ -19,7 +19,6 @@ or none has: sentences. No source is empty. Tokens are neither special symbols n
 """
 
 import gzip
-import io
 import re
 import sys
 import warnings
@@ -29,12 +28,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from compgen.data import records, unimorph
-from compgen.data.columns import check_parquet
+from compgen.data import parquet, records, unimorph
 from compgen.data.content import PARQUET_MAGIC, looks_like_json, malformed, name_of, read_bytes, shown, suffix_of
-from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
+from compgen.data.examples import COLUMNS, TOKENS, TRAIN, Dataset
 from compgen.data.folder import is_folder, read_folder, write_folder
-from compgen.data.named import USUALLY, Columns, beside_words, looks_like_names, tell_unread_split
+from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.tables import BLANK, SCAN, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
 from compgen.errors import DataError, Remark
@@ -75,7 +73,7 @@ def read_dataset(
         format = format_of(path)  # before reading, so that a wrong suffix is reported at once
     name = name_of(path)
     if format == FOLDER:
-        found = _of_frame(read_folder(path), name, columns)
+        found = parquet.of_frame(read_folder(path), name, columns)
     else:
         if content is None:
             content = read_bytes(path, None if format is None else format not in _WHOLE)
@@ -293,53 +291,6 @@ def _read_text(content: bytes, name: str, _columns: Columns) -> Placed:
     return Placed(lines.select(COLUMNS), lines["number"])
 
 
-def _read_parquet(content: bytes, name: str, columns: Columns) -> Placed:
-    try:
-        frame = pl.read_parquet(io.BytesIO(content)) if content else pl.DataFrame(schema=SCHEMA)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"{name}: found damaged data or none of Parquet, expected a Parquet file: {reason}") from None
-    return _of_frame(frame, name, columns)
-
-
-def _of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
-    """Return the rows of a table of Parquet as examples."""
-    tell_unread_split(frame.columns, name)
-    if words := columns.words(frame.columns):
-        rows = enumerate(zip(*(frame[column].to_list() for column in words), strict=True), start=1)
-        words_in = [records.word(f"{name}, row {number}", cells) for number, cells in rows]
-        sides = pl.DataFrame(words_in, schema={"source": TOKENS, "target": TOKENS})
-        frame = sides.with_columns(column.alias(beside_words(column.name)) for column in frame.drop({*words}))
-    else:
-        frame = frame.rename(columns.renaming(frame.columns, name))
-    if "target" not in columns.sides:
-        frame = frame.with_columns(target=pl.lit([], dtype=TOKENS))
-    if "split" not in frame.columns:
-        frame = frame.with_columns(split=pl.lit(TRAIN))
-    checked = [_parquet_column(frame[column], name) for column in COLUMNS]
-    places = pl.Series(range(1, frame.height + 1), dtype=pl.Int64)
-    return Placed(frame.with_columns(checked).select(*COLUMNS, pl.exclude(COLUMNS)), places)
-
-
-def _parquet_column(values: pl.Series, name: str) -> pl.Series:
-    """Return one of COLUMNS with its type in a dataset, if it can have it and no value is missing."""
-    if values.dtype == pl.String and SCHEMA[values.name] == TOKENS:
-        values = values.str.extract_all(TOKEN)
-    if values.dtype == pl.List(pl.Null):
-        # What a column of empty lists is written as by programs that have no other sign of its type.
-        values = values.cast(TOKENS)
-    if values.dtype != SCHEMA[values.name]:
-        expected = "a string" if values.name == "split" else "a list of strings, or a string"
-        raise DataError(f"{name}: found column {values.name!r} of type {values.dtype}, expected {expected}")
-    missing = values.is_null()
-    if values.dtype == TOKENS:
-        missing |= values.list.eval(pl.element().is_null()).list.any().fill_null(False)
-    if missing.any():
-        row = missing.arg_true()[0] + 1
-        raise DataError(f"{name}, row {row}: found a missing value in column {values.name!r}, expected none")
-    return values
-
-
 # Writers
 
 
@@ -389,13 +340,6 @@ def _write_text(dataset: Dataset, name: str) -> bytes:
     return _text(dataset, _joined("source"))
 
 
-def _write_parquet(dataset: Dataset, name: str) -> bytes:
-    check_parquet(dataset.frame, name)
-    buffer = io.BytesIO()
-    dataset.frame.write_parquet(buffer)
-    return buffer.getvalue()
-
-
 class _Format(NamedTuple):
     suffix: str
     read: Callable[[bytes, str, Columns], Placed]
@@ -411,7 +355,7 @@ FORMATS = {
     "scan": _Format(".scan", _read_scan, _write_scan, False),
     "text": _Format(".txt", _read_text, _write_text, False),
     "unimorph": _Format(".unimorph", unimorph.read_examples, unimorph.write, False),
-    "parquet": _Format(".parquet", _read_parquet, _write_parquet, True),
+    "parquet": _Format(".parquet", parquet.read, parquet.write, True),
 }
 NAMES = (*FORMATS, FOLDER)
 _WHOLE = ("parquet", "json")  # formats whose lines may be long
