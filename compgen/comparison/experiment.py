@@ -146,8 +146,8 @@ class Experiment(Planning):
     def leaders(self, most: int) -> tuple[list[System], list[System]]:
         """By the first round alone: the best systems; and the bare data and the control, in its better amount."""
         ranked = sorted(self.first_systems(), key=lambda system: self._rank(system, rounds=1))
-        best = [system for system in ranked if system.candidate and system.methods]
-        controls = [system for system in ranked if not system.candidate]
+        best = [system for system in ranked if system.candidate]
+        controls = [system for system in ranked if system.methods == (CONTROL,)]
         return best[:most], [BARE_SYSTEM, *controls[:1]]
 
     def going_on(self, plan: Plan) -> list[System]:
@@ -171,7 +171,7 @@ class Experiment(Planning):
         It may have taken longer than planned: other work on the machine, say.
         """
         each = self.seconds_of(self.first_trials())
-        methods = len({system.methods for system in self.first_systems() if system.candidate and system.methods})
+        methods = len({system.methods for system in self.first_systems() if system.candidate})
         for plan in thinner(self.plan):
             going_on = self.going_on(plan)
             makes = self.makes(going_on or self.leaders(1)[0], 0)  # again for each further round, and for the test
@@ -221,8 +221,8 @@ class Experiment(Planning):
         """
         dropped = self.trials()
         left = [system for system, why in dropped.items() if not why]
-        best = min((system for system in left if system.candidate and system.methods), key=self._rank, default=None)
-        others = [system for system in left if not system.methods or not system.candidate]
+        best = min((system for system in left if system.candidate), key=self._rank, default=None)
+        others = [system for system in left if not system.candidate]
         if best is None or not all(self.ahead(best, one, 0 if one.methods else 1) for one in others):
             best = BARE_SYSTEM
         return {
@@ -297,7 +297,7 @@ class Experiment(Planning):
         size, chosen, plan, updates = self.sizes[FULL], self.choice, self.rest, self.updates
         compared = chosen
         if not chosen.methods:  # the best of those that did not help: is it worse on the test part, too?
-            every = (one for one in self.tried if one.candidate and one.methods)
+            every = (one for one in self.tried if one.candidate)
             compared = min(every, key=lambda one: self._rank(one, self.tried[one]), default=chosen)
         bare = [self.trial(BARE_SYSTEM, FULL, seed, updates) for seed in range(plan.seeds)]  # in the meantime
         self.run([*self.makes([compared], FULL), *bare])

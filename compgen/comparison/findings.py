@@ -173,7 +173,7 @@ class Findings:
     def stopped(self, system: System) -> str:
         """Why the bare data or the control was tried no further, although it stays in the choice; empty if it was."""
         going_on = self.experiment.going_on(self.plan)
-        stopped = going_on and system not in going_on and system.methods in ((), (CONTROL,))
+        stopped = going_on and system not in going_on and not system.candidate
         return "far behind the best after the first round" if stopped else ""
 
     def failed(self) -> str:
@@ -285,7 +285,7 @@ class Findings:
     def untelling(self) -> list[str]:
         """A warning, if validation does not tell the systems apart; none where there was no method to choose."""
         left = [system for system, why in self.experiment.tried.items() if not why]
-        if not any(system.candidate and system.methods for system in left):
+        if not any(system.candidate for system in left):
             return []
         scores = [self.experiment.score(system, self.experiment.shared(*left)) for system in left]
         low, high = min(scores), max(scores)

@@ -24,8 +24,8 @@ class System:
 
     @property
     def candidate(self) -> bool:
-        """Whether it can be chosen: the control cannot."""
-        return self.methods != (CONTROL,)
+        """Whether it is an augmentation that is tried: neither the bare data nor the control."""
+        return self.methods not in ((), (CONTROL,))
 
     def share(self, originals: int) -> int:
         """How many examples each method is asked for, for so many training examples; at most MOST in all."""
