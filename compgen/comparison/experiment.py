@@ -49,9 +49,7 @@ class Experiment(Planning):
     def examples(self, system: System, carving: int | str) -> int:
         """How many synthetic examples a system has, at most."""
         share = system.share(self.sizes[str(carving)])
-        return sum(
-            min(share, self.made(method, carving, self.asked(method, carving, share))) for method in system.methods
-        )
+        return sum(min(share, self.made(method, carving, share)) for method in system.methods)
 
     def makes(self, systems: Iterable[System], carving: int | str) -> list[Step]:
         """The steps that make what systems add to the training examples of a carving."""
@@ -59,7 +57,7 @@ class Experiment(Planning):
         for system in systems:
             share = system.share(self.sizes[str(carving)])
             for method in system.methods:
-                step = self.augment(method, carving, self.asked(method, carving, share))
+                step = self.augment(method, carving, share)
                 steps[step.name] = step
         return list(steps.values())
 

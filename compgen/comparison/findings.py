@@ -94,7 +94,7 @@ class Findings:
 
     def examples(self, system: System) -> int:
         """The synthetic examples of a system that was trained on all training examples."""
-        return self.experiment.examples(system, FULL) if system.methods else 0
+        return self.experiment.examples(system, FULL)
 
     def parts(self) -> Parts:
         """How the data were divided."""
@@ -208,10 +208,7 @@ class Findings:
             tested = sorted((one for one in self.seeds if method in one.methods), key=lambda one: len(one.methods))
             carving: int | str = FULL if tested else 0
             share = tested[0].share(self.experiment.sizes[FULL]) if tested else 0
-            found = read_result(
-                self.folder,
-                self.experiment.augment(method, carving, self.experiment.asked(method, carving, share)).name,
-            )
+            found = read_result(self.folder, self.experiment.augment(method, carving, share).name)
             if not found["made"]:
                 continue
             rows.append(
@@ -238,7 +235,7 @@ class Findings:
         remarks += remembered(self.divided)
         left = []
         for method in self.experiment.methods:
-            step = self.experiment.augment(method, 0, self.experiment.asked(method, 0, 0))
+            step = self.experiment.augment(method, 0, 0)
             found = read_result(self.folder, step.name)
             if not found["made"]:
                 remarks.append(f"{method} made nothing: {found['why']}")
@@ -314,8 +311,7 @@ class Findings:
         if self.choice.methods:
             augmented = "augmented.jsonl"
             share = self.choice.share(self.experiment.sizes[FULL])
-            asked = {method: self.experiment.asked(method, FULL, share) for method in self.choice.methods}
-            data = added(self.folder, asked, share, FULL)
+            data = added(self.folder, dict.fromkeys(self.choice.methods, share), share, FULL)
             assert data is not None
             write_dataset(data, self.folder / augmented)
             files[augmented] = f"{len(data):,} synthetic examples: {self.choice}"
@@ -342,9 +338,8 @@ class Findings:
     def _augmentations(self, train: str, share: int) -> list[str]:
         """The commands that make the chosen synthetic examples."""
         commands, outs = [], []
-        asked, made = self.experiment.asked, self.experiment.made
         # The command of a method that makes nothing would fail, and end the script.
-        methods = [one for one in self.choice.methods if made(one, FULL, asked(one, FULL, share))]
+        methods = [one for one in self.choice.methods if self.experiment.made(one, FULL, share)]
         for method in methods:
             out = "augmented.jsonl" if len(methods) == 1 else f"{method}.jsonl"
             options = self.experiment.options.get(method, {})

@@ -52,14 +52,15 @@ class Planning(Running):
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
-    def augment(self, method: str, carving: int | str, count: int) -> Step:
-        """The step in which a method makes examples."""
+    def augment(self, method: str, carving: int | str, share: int) -> Step:
+        """The step in which a method makes examples, of which a system takes a `share`."""
+        count = self.asked(method, carving, share)
         given = {"method": method, "carving": carving, "count": count, "options": self.options.get(method, {})}
         return Step(f"make-{method}-{carving}-{count}", "augment", given)
 
-    def made(self, method: str, carving: int | str, count: int) -> int:
-        """How many examples a method has made."""
-        return int(read_result(self.folder, self.augment(method, carving, count).name)["made"])
+    def made(self, method: str, carving: int | str, share: int) -> int:
+        """How many examples a method has made, of which a system takes a `share`."""
+        return int(read_result(self.folder, self.augment(method, carving, share).name)["made"])
 
     def trial(self, system: System, carving: int | str, seed: int, updates: int) -> Step:
         """The step in which the predictor is trained on a system."""
