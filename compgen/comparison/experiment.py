@@ -34,7 +34,7 @@ from compgen.comparison.plan import (
 from compgen.comparison.planning import TICK, Planning
 from compgen.comparison.result import CONTROL
 from compgen.comparison.running import accuracies
-from compgen.comparison.steps import FULL, Step, read_result
+from compgen.comparison.steps import FULL, Step
 from compgen.comparison.systems import BARE_SYSTEM, System
 
 FEWER = "made nothing in a further round"
@@ -106,7 +106,7 @@ class Experiment(Planning):
             step = self.trial(system, self.carving(number), number, updates or self.plan.updates)
             if not self.done(step):
                 break
-            found.append(read_result(self.folder, step.name))
+            found.append(self.found(step))
         return found
 
     def score(self, system: System, rounds: int | None = None, updates: int | None = None) -> float:
@@ -316,7 +316,7 @@ class Experiment(Planning):
 
     def seconds_of(self, steps: Sequence[Step]) -> float:
         """The mean of the seconds that steps took which are done."""
-        seconds = [float(read_result(self.folder, step.name)["seconds"]) for step in steps]
+        seconds = [float(self.found(step)["seconds"]) for step in steps]
         return max(TICK, sum(seconds) / max(1, len(seconds)))
 
     def left(self) -> float:

@@ -16,7 +16,7 @@ from compgen.comparison.plan import ENOUGH, LAST_UPDATES, OVERTIME, ROUNDS, STEE
 from compgen.comparison.planning import last_gain
 from compgen.comparison.result import CONTROL, Choice, Made, Method, Parts, Point, PredictorUsed, Result, Step, Trial
 from compgen.comparison.running import ELAPSED, accuracies
-from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json, read_result
+from compgen.comparison.steps import FULL, VALIDATION, added, model_file, read_json
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.checks import findings, rows_of
 from compgen.data.formats import read_dataset, write_dataset
@@ -77,9 +77,7 @@ class Findings:
 
     def answers(self, system: System, seeds: int) -> answer.Answers:
         """The answers of a system's predictors to the test part."""
-        given = [
-            read_result(self.folder, self.experiment.answers(system, seed).name)["answers"] for seed in range(seeds)
-        ]
+        given = [self.experiment.found(self.experiment.answers(system, seed))["answers"] for seed in range(seeds)]
         targets = self.divided.test.frame["target"].to_list()
         right = np.array([[a == b for a, b in zip(answers, targets, strict=True)] for answers in given])
         return answer.Answers(system, given, right)
@@ -89,7 +87,7 @@ class Findings:
         step = self.experiment.together(self.seeds)
         if step is None:
             return None
-        answers, targets = read_result(self.folder, step.name)["answers"], self.divided.test.frame["target"].to_list()
+        answers, targets = self.experiment.found(step)["answers"], self.divided.test.frame["target"].to_list()
         return float(np.mean([a == b for a, b in zip(answers, targets, strict=True)]))
 
     def examples(self, system: System) -> int:
@@ -208,7 +206,7 @@ class Findings:
             tested = sorted((one for one in self.seeds if method in one.methods), key=lambda one: len(one.methods))
             carving: int | str = FULL if tested else 0
             share = tested[0].share(self.experiment.sizes[FULL]) if tested else 0
-            found = read_result(self.folder, self.experiment.augment(method, carving, share).name)
+            found = self.experiment.found(self.experiment.augment(method, carving, share))
             if not found["made"]:
                 continue
             rows.append(
@@ -235,8 +233,7 @@ class Findings:
         remarks += remembered(self.divided)
         left = []
         for method in self.experiment.methods:
-            step = self.experiment.augment(method, 0, 0)
-            found = read_result(self.folder, step.name)
+            found = self.experiment.found(self.experiment.augment(method, 0, 0))
             if not found["made"]:
                 remarks.append(f"{method} made nothing: {found['why']}")
             elif not any(method in one.methods for one in self.seeds):

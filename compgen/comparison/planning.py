@@ -25,7 +25,7 @@ from compgen.comparison.plan import (
 )
 from compgen.comparison.predictors import Recipe
 from compgen.comparison.running import Running, accuracies, share_right
-from compgen.comparison.steps import FULL, Step, read_result
+from compgen.comparison.steps import FULL, Step
 from compgen.comparison.systems import BARE_SYSTEM, System
 from compgen.data.examples import TRAIN, Dataset
 from compgen.data.formats import write_dataset
@@ -60,7 +60,7 @@ class Planning(Running):
 
     def made(self, method: str, carving: int | str, share: int) -> int:
         """How many examples a method has made, of which a system takes a `share`."""
-        return int(read_result(self.folder, self.augment(method, carving, share).name)["made"])
+        return int(self.found(self.augment(method, carving, share))["made"])
 
     def trial(self, system: System, carving: int | str, seed: int, updates: int) -> Step:
         """The step in which the predictor is trained on a system."""
@@ -101,7 +101,7 @@ class Planning(Running):
         step = Step("speed", "speed", given)
         self.run([step])
         if not self.next_updates()[0]:  # nothing is trained yet
-            per_update = read_result(self.folder, step.name)["per_update"]
+            per_update = self.found(step)["per_update"]
             time = self.seconds, self.elapsed()
             check_time(*time, per_update, len(self.methods), self.seeds, self.workers.count)
 
@@ -126,7 +126,7 @@ class Planning(Running):
             step = self.trial(BARE_SYSTEM, 0, 0, updates)
             if not self.done(step):
                 return points, [step], ""
-            found = read_result(self.folder, step.name)
+            found = self.found(step)
             point = {"updates": updates, "accuracy": accuracies([found]), "learned": share_right(found["learned"])}
             points.append(point | {"per_update": max(found["trained"], TICK) / updates})
             last, given = points[-1], (len(self.methods), self.seeds)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.comparison.engine import Workers
-from compgen.comparison.steps import VALIDATION, Step, read_json, read_result, result_of
+from compgen.comparison.steps import VALIDATION, Step, read_json, result_of
 from compgen.errors import UserError
 from compgen.files import atomic_path
 
@@ -69,9 +69,14 @@ class Running:
         """Whether the result of a step is there."""
         return result_of(self.folder, step.name).exists()
 
+    def found(self, step: Step) -> dict[str, Any]:
+        """The result of a step that is done."""
+        found: dict[str, Any] = read_json(result_of(self.folder, step.name))
+        return found
+
     def tell(self, step: Step) -> None:
         """Say what a step has found, and how much time is left; note the time."""
-        found, left = read_result(self.folder, step.name), self.seconds - self.note_time()
+        found, left = self.found(step), self.seconds - self.note_time()
         self.say(f"{step.name}: {_in_words(found)}; {found['seconds']:.0f} s ({_left(left)})")
 
     def note_time(self) -> float:

@@ -47,12 +47,6 @@ def result_of(folder: Path, name: str) -> Path:
     return folder / "steps" / f"{name}.json"
 
 
-def read_result(folder: Path, name: str) -> dict[str, Any]:
-    """The result of a step that is done."""
-    found: dict[str, Any] = read_json(result_of(folder, name))
-    return found
-
-
 def read_json(path: Path) -> Any:
     """What a file of the folder holds; raises UserError for one that a failing machine has left, an empty one, say."""
     try:

@@ -61,7 +61,7 @@ def test_the_seconds_of_a_training_are_those_before_an_interruption_too(folder, 
     (folder / "steps").mkdir()
     monkeypatch.setitem(steps.STEPS, "trial", lambda _folder: {"trained": 80.0})
     steps.perform(folder, steps.Step("one", "trial", {}))
-    assert steps.read_result(folder, "one")["seconds"] == 80.0
+    assert steps.read_json(steps.result_of(folder, "one"))["seconds"] == 80.0
 
 
 def test_a_method_of_which_nothing_is_kept_has_made_nothing(folder, monkeypatch):
