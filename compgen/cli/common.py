@@ -7,7 +7,7 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -163,6 +163,13 @@ def need_torch(what: str) -> None:
     from compgen.trained.architectures import require_torch
 
     require_torch(f"{what} needs torch: pip install 'compgen[train]'")
+
+
+def check_together(refused: Mapping[str, object]) -> None:
+    """Raise UserError with the first message of options that exclude each other whose condition is true."""
+    for message, wrong in refused.items():
+        if wrong:
+            raise UserError(message)
 
 
 def check_input_once(*data: str | None) -> None:

@@ -14,6 +14,7 @@ from compgen.cli.common import (
     TrustOption,
     check_order,
     check_out,
+    check_together,
     load_usual,
     need_torch,
     say,
@@ -174,9 +175,7 @@ def _check(models: list[str], data: str, options: Options) -> None:
         and not options.direct,
         "direct inference answers greedily: leave out --beam": options.direct and options.beam > 1,
     }
-    for message, wrong in refused.items():
-        if wrong:
-            raise UserError(message)
+    check_together(refused)
     if options.compare is not None:
         _check_compared(models, options.compare)
     if options.predictions is not None:

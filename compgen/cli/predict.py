@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel, model_validator
 
 from compgen.cli.answering import TOGETHER, Answering, Ranked, second_model
-from compgen.cli.common import TrustOption, check_order, say
+from compgen.cli.common import TrustOption, check_order, check_together, say
 from compgen.cli.options import argument, bounds, option, with_options
 from compgen.data.named import Columns
 from compgen.errors import DataError, UserError
@@ -71,9 +71,7 @@ class Options(BaseModel):
             "--otherwise answers what a generator cannot: add --direct": self.otherwise is not None and not self.direct,
             "predictors answer together, generators do not: leave out --direct or --with": self.direct and self.others,
         }
-        for message, wrong in refused.items():
-            if wrong:
-                raise ValueError(message)
+        check_together(refused)
         return self
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, model_validator
 
-from compgen.cli.common import TrustOption, say
+from compgen.cli.common import TrustOption, check_together, say
 from compgen.cli.options import argument, bounds, option, spelled, with_options
 from compgen.cli.quality import StrictOption, judged, say_warnings
 from compgen.errors import Interrupted, UserError
@@ -143,9 +143,7 @@ class Options(BaseModel):
             "the native runtime measures no quality: leave out --strict": native and self.strict,
             "--strict is for samples in a file: give one by -o": self.strict and self.out == "-",
         }
-        for message, wrong in refused.items():
-            if wrong:
-                raise ValueError(message)
+        check_together(refused)
         return self
 
 
