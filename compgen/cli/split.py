@@ -145,7 +145,7 @@ def lemma(
     """
     from compgen.morphology.lemmas import by_lemma
 
-    check_out(out, None, data)
+    _check_parts(out, data)
     if test is not None:
         if train is not None:
             raise UserError("give --train or --test: the rest is the other part")
@@ -155,6 +155,18 @@ def lemma(
     parts = by_lemma(load_split(data, split), 0.8 if train is None else train, validation, seed)
     write_out(parts, out)
     say(parts.sizes())
+
+
+def _check_parts(out: Path, data: str) -> None:
+    """Check, before any work, that OUT can be written, is not DATA, and can hold all parts of a split."""
+    from compgen.data.formats import format_of
+
+    check_out(out, None, data)
+    if str(out) != "-" and format_of(out) in ("scan", "text", "unimorph"):
+        raise UserError(
+            f"{out}: it is to hold all parts of a split, but its format has no names of parts: "
+            "write .tsv, .csv, .jsonl or .parquet"
+        )
 
 
 class CompoundOptions(BaseModel):
@@ -210,14 +222,7 @@ class SplitOptions(BaseModel):
 
     def load(self, data: str, columns: Columns) -> "Dataset":
         """Load DATA, once OUT is known to be a file that can hold all parts of a split."""
-        from compgen.data.formats import format_of
-
-        check_out(self.out, None, data)
-        if str(self.out) != "-" and format_of(self.out) in ("scan", "text", "unimorph"):
-            raise UserError(
-                f"{self.out}: it is to hold all parts of a split, but its format has no names of parts: "
-                "write .tsv, .csv, .jsonl or .parquet"
-            )
+        _check_parts(self.out, data)
         dataset = load_split(data, self.split, columns=columns)
         if not self.split and len(dataset.splits) > 1:
             said = f"all its splits ({dataset.sizes()}) are pooled and split again; --split NAME takes only one"

@@ -212,6 +212,7 @@ MISTAKES = [
     ("data split random pairs.tsv -o x.tsv --test 1.5", "found a size of 1.5, expected a whole number of examples"),
     ("data split length pairs.tsv -o x.tsv --train 100", "found 6 examples, expected more than the 100 to train on"),
     ("data split lemma words.tsv -o x.tsv --train 100", "Invalid value for '--train'"),
+    ("data split lemma words.tsv -o x.unimorph", "its format has no names of parts: write .tsv, .csv, .jsonl or"),
     (f"data split random pairs.tsv -o x.tsv --seed {2**64}", "'--seed': Input should be less than or equal to 1844"),
     (f"explain attention g.pt --index {2**61 + 1}", "Invalid value for '--index': Input should be less than or equal"),
     (f"explain attention g.pt --seed {2**64}", "Invalid value for '--seed': Input should be less than or equal to 184"),
