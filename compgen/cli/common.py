@@ -3,7 +3,6 @@
 Nothing heavy is imported here: `--help` must answer at once.
 """
 
-import functools
 import json
 import shlex
 import sys
@@ -86,14 +85,6 @@ TrustOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")]
-
-
-@functools.cache
-def console() -> "Console":
-    """The console for progress, warnings and notes: standard error. Results go to standard output."""
-    from rich.console import Console
-
-    return Console(stderr=True, soft_wrap=True)
 
 
 def output() -> "Console":

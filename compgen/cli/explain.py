@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compgen.augmenters.registry import LEARNED, find, summaries
-from compgen.cli.common import LAST_SEED, console, need_torch, output, show
+from compgen.cli.common import LAST_SEED, need_torch, output, say, show
 from compgen.cli.lazy import lazy_group
 from compgen.cli.options import at_most
 from compgen.data.named import USUALLY, Columns
@@ -232,9 +232,7 @@ def attention(
         panels = [(source.name, source.tokens, source.weights) for source in found.sources]
         missing = heat_maps(found.written, [*panels, ("origin", origins, found.shares)], out)
         if missing:
-            console().print(
-                f"{out}: no font here has {missing}, so boxes stand for them; in .svg they are text", markup=False
-            )
+            say(f"{out}: no font here has {missing}, so boxes stand for them; in .svg they are text")
 
 
 def _read(out: Path) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
-from compgen.cli.common import console, need_torch, say, table
+from compgen.cli.common import need_torch, say, table
 from compgen.cli.options import argument, option, with_options
 
 if TYPE_CHECKING:
@@ -59,13 +59,15 @@ def export(
     Example: cgen export recomb2.pt -o exported/mine
     """
     need_torch("exporting")
+    from rich.console import Console
+
     from compgen.export.bundle_writer import export as write
     from compgen.export.verify import at_batches
 
     folder, began = options.folder or Path("exported") / model.stem, time.monotonic()
     batches = at_batches(options.samples)
     manifest = write(model, folder, batches=batches, torchscript=options.torchscript, int8=options.int8)
-    console().print(parity_table(manifest.parity, manifest.against))
+    Console(stderr=True, soft_wrap=True).print(parity_table(manifest.parity, manifest.against))
     if manifest.approximation is not None:
         say(manifest.approximation.sentence(manifest.kind))
     size = sum(entry.size for entry in manifest.files.values())
