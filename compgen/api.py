@@ -141,8 +141,9 @@ def train_predictor(
         config: a TOML file, or a shipped configuration, such as seq2seq_small, seq2seq_scan or seq2seq_morphology; for
             the architecture transformer: transformer, transformer_small or transformer_relative.
         architecture: recurrent or transformer.
-        options: those of `train_generator`; `augmented`: more examples to train on; or `fresh`: a
-            `compgen.training.pairs.Fresh`, with a fitted augmenter that makes others in each epoch.
+        options: those of `train_generator`; `augmented`: more examples to train on, or their file, of whose splits
+            `train` is taken if there are several; or `fresh`: a `compgen.training.pairs.Fresh`, with a fitted
+            augmenter that makes others in each epoch.
 
     Raises:
         UserError: as `train_generator`.
@@ -252,8 +253,8 @@ def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: di
     checked = dict(options)
     if "seed" in options:
         _, checked["seed"] = checked_draws("training", None, options["seed"])
-    if options.get("augmented") is not None:
-        checked["augmented"] = given(options["augmented"])
+    if (augmented := options.get("augmented")) is not None:
+        checked["augmented"] = given(augmented).part("train") if isinstance(augmented, str | Path) else given(augmented)
     return checked
 
 

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -274,6 +275,15 @@ def predictor(data, tmp_path_factory):
         data, "seq2seq_small", out, [*SIZES, "optimisation.steps=2"], seed=np.int64(3), quiet=True, augmented=data
     )
     return compgen.Predictor.load(out)
+
+
+def test_of_a_file_of_augmented_examples_with_splits_train_alone_is_learnt_from(data, tmp_path):
+    more = data + compgen.Dataset(data.frame.head(1).with_columns(split=pl.lit("test")))
+    compgen.write_dataset(more, tmp_path / "more.tsv")
+    quick = [*SIZES, "optimisation.steps=1"]
+    for augmented, count in ((tmp_path / "more.tsv", len(data)), (more, len(more))):
+        done = compgen.train_predictor(data, "seq2seq_small", tmp_path / "p.pt", quick, quiet=True, augmented=augmented)
+        assert done["augmented_examples"] == count
 
 
 def test_sources_of_unknown_words_are_a_remark(predictor):
