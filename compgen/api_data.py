@@ -62,15 +62,28 @@ def write_dataset(dataset: "Dataset | str | Path", path: str | Path, format: str
     write_dataset(given(dataset), path, format)
 
 
-def measure_quality(made: "Dataset | str | Path", training: "Dataset | str | Path") -> "Quality":
-    """Measure made examples against those that they were made from; see `compgen.evaluation.quality.quality`.
+def measure_quality(
+    made: "Dataset | str | Path",
+    training: "Dataset | str | Path",
+    *,
+    split: str | None = "train",
+    train_split: str | None = "train",
+) -> "Quality":
+    """Measure made examples against those that they were made from, as `cgen data quality` does.
 
-    `print("\\n".join(found.warnings()))` says what is wrong with them, if anything.
+    `print("\\n".join(found.warnings()))` says what is wrong with them, if anything. See
+    `compgen.evaluation.quality.quality`.
+
+    Args:
+        made: the examples to judge.
+        training: the data that they were made from.
+        split: the split of `made` to judge, if there are several; None for all of them.
+        train_split: the split of `training` that they were made from, if there are several; None for all of them.
     """
     from compgen.data.catalog import given
     from compgen.evaluation.quality import quality
 
-    return quality(given(made), given(training))
+    return quality(given(made).part(split), given(training).part(train_split))
 
 
 def measure_overlap(

@@ -286,6 +286,14 @@ def test_of_a_file_of_augmented_examples_with_splits_train_alone_is_learnt_from(
         assert done["augmented_examples"] == count
 
 
+def test_made_examples_are_measured_against_the_training_split_alone(data):
+    made = compgen.Dataset(data.frame.head(3).with_columns(source=pl.concat_list(pl.lit("do"), "source")))
+    both = data + compgen.Dataset(made.frame.with_columns(split=pl.lit("test")))
+    assert compgen.measure_quality(made, both) == compgen.measure_quality(made, data)
+    assert compgen.measure_quality(both, data) == compgen.measure_quality(data, data)
+    assert compgen.measure_quality(made, both, train_split=None) != compgen.measure_quality(made, data)
+
+
 def test_sources_of_unknown_words_are_a_remark(predictor):
     with pytest.warns(Remark, match="2 source tokens are unknown"):
         compgen.predict(predictor, ["zzz", "qqq"])
