@@ -24,6 +24,7 @@ BESIDE = ("id", "split")  # usual names of columns that are neither source nor t
 PARTS = ("part", "set", "subset", "partition", "fold", "section")  # names of columns that may be meant to be `split`
 SPLITS = r"(?i)^\s*(?:train|training|dev|val|valid|validation|test|gen|eval)(?:[-_.\w]*)\s*$"  # usual names of splits
 ALONE = "sentences without targets are read from text (.txt), one a line"
+CHATS = ("messages", "conversations")  # columns of chats: lists of messages, each with its role
 TAGS = ("tags", "features", "feats", "msd")  # of an inflected form, beside `lemma` and `form`
 
 
@@ -104,6 +105,8 @@ class Columns(BaseModel):
             raise DataError(f"{place}: found {' and '.join(map(repr, usual))}: say which is the {side} {saying}")
         expected = f"{side!r} or another usual name ({', '.join(USUAL[side][1:6])}...); or say which {saying}"
         expected += f"; {ALONE}" if len(found) == 1 else ""
+        if {*found} & {*CHATS}:
+            expected = "question and answer in columns of their own, as 'source' and 'target': chats are not read"
         raise DataError(f"{place}: found the columns {listed}, expected {expected}")
 
 

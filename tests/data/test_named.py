@@ -34,6 +34,8 @@ def test_columns_are_found_by_usual_names_or_as_given(found, given, expected):
         (["a", "target"], {}, "found the columns 'a', 'target', expected 'source' or another usual name"),
         (["a", "target"], {}, r"or say which by --source NAME \(in Python source=\)"),
         (["text"], {}, "found the columns 'text', .*; sentences without targets are read from text"),
+        (["messages"], {}, "expected question and answer in columns of their own, .*: chats are not read$"),
+        (["id", "conversations"], {"source": "conversations"}, "chats are not read$"),
         (
             ["input", "question", "output"],
             {},
