@@ -136,7 +136,7 @@ def missing(block):
     """Files that a block names and that are not there."""
     constants = [node.value for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Constant)]
     texts = [text for text in constants if isinstance(text, str)]
-    return [text for text in texts if re.search(r"\.(tsv|pt|txt|bin)$", text) and not (ROOT / text).exists()]
+    return [text for text in texts if re.search(r"\.(tsv|pt|txt|bin|jsonl)$", text) and not (ROOT / text).exists()]
 
 
 @pytest.mark.parametrize("block", blocks())
