@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from compgen.comparison import planning
+from tests.export.tiny import exported
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -106,6 +107,17 @@ def test_the_runner_says_that_memory_is_short_from_its_beginning(shim, built, tm
     done = preloaded(shim, built, tmp_path, "--draws", "3", "-o", tmp_path / "out.jsonl", **{module.MEMORY: "1"})
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("error: not enough memory"), done.stderr
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_sources_that_the_runner_can_read_in_part_are_not_answered_in_part(shim, built, tmp_path, at):
+    module, _, state = shim
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "watched" / "in.txt").write_text("a b\n" * 10_000)
+    state.arm(tmp_path / "watched", module.FAIL, module.KINDS.index("read"), at, errno.EIO)
+    done = preloaded(shim, built, exported(), "--direct", "--input", tmp_path / "watched" / "in.txt")
+    says = f"error: {tmp_path}/watched/in.txt: cannot be read to its end\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", says) and state.hits() == 1
 
 
 def test_no_code_reads_a_clock_that_can_be_set():

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -117,13 +119,15 @@ std::string read_all(const std::string& input) {
   std::ifstream file;
   std::error_code none;
   if (input != "-") file.open(input, std::ios::binary);
+  const std::string why = std::strerror(errno);  // if it is not open
   if (input != "-" && !std::filesystem::exists(input, none)) throw UserError(input + ": no such file");
-  if (!file || std::filesystem::is_directory(input, none)) throw UserError(input + ": cannot be read");
+  if (!file) throw UserError(input + ": cannot be read: " + why);
+  if (std::filesystem::is_directory(input, none)) throw UserError(input + ": a folder, expected a file");
   std::istream& stream = input == "-" ? std::cin : file;
   std::ostringstream content;
   if (stream.peek() != EOF) content << stream.rdbuf();
   const bool failed = input == "-" && std::ferror(stdin) != 0;  // of which std::cin says that it has ended
-  if (failed || stream.bad() || content.bad()) throw UserError(named(input) + ": cannot be read to its end");
+  if (failed || stream.bad() || !content) throw UserError(named(input) + ": cannot be read to its end");
   std::string text = unpacked(content.str(), named(input));
   require_lines(input, text), check_line_ends(text, input);
   return text;

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import socket
 import subprocess
 
 import pytest
@@ -68,6 +69,15 @@ def test_standard_input_that_cannot_be_read_is_told(tmp_path):
     os.close(folder)
     assert done.returncode == 2 and not done.stdout
     assert done.stderr == b"error: standard input: cannot be read to its end\n"
+
+
+def test_what_cannot_be_opened_is_told_with_the_systems_reason(tmp_path):
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(str(tmp_path / "socket"))
+        done = run("predictor", tmp_path / "socket")
+    assert done.returncode == 2 and done.stderr.endswith(b"/socket: cannot be read: No such device or address\n")
+    done = run("predictor", tmp_path)
+    assert done.returncode == 2 and done.stderr.decode() == f"error: {tmp_path}: a folder, expected a file\n"
 
 
 def test_standard_input_has_its_name_where_it_is_packed():
