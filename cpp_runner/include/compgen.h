@@ -56,7 +56,7 @@ COMPGEN_API int compgen_draw(compgen_model* model, const compgen_draws* draws, c
 
 /* How sources are answered. Set all that is not used to 0. */
 typedef struct compgen_questions {
-  const char* sources; /* tokens separated by spaces or TABs, a source a line, in UTF-8; a line may have none */
+  const char* sources; /* tokens separated by spaces or TABs, a source a line of 0 to 2^20 bytes, in UTF-8 */
   int64_t best;        /* answers of each; 0: 1 */
   int64_t beam;        /* width of beam search; 0: `best`; 1 is greedy */
   int64_t batch;       /* as in compgen_draws */

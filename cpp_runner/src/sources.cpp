@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t SPARES = 8;             // in compgen/data/vocabulary.py
 constexpr std::size_t LONGEST = 100;          // characters of a token in a message
+constexpr std::int64_t LONGEST_LINE = 1 << 20;  // bytes, as in compgen/data/content.py
 constexpr std::size_t BEGINNING = 1 << 16;     // bytes by which line ends are judged: PIECE in compgen/data/content.py
 constexpr const char* BLANKS = " \t\n\r\v\f";  // what Python strips bytes of
 constexpr std::array<std::string_view, 6> RECORDS = {".jsonl", ".json", ".csv", ".parquet", ".scan", ".unimorph"};
@@ -150,6 +151,10 @@ std::vector<Tokens> parse_sources(const std::string& text, const std::string& na
   std::vector<Tokens> sources;
   for (std::string line; std::getline(stream, line);) {
     const auto where = [&] { return name + ", line " + std::to_string(sources.size() + 1) + ": "; };
+    if (!form.raw && static_cast<std::int64_t>(line.size()) > LONGEST_LINE) {
+      throw UserError(where() + "found more than " + with_commas(LONGEST_LINE) +
+                      " bytes, expected the end of the line before that");
+    }
     Tokens source;
     const std::size_t end = form.columns ? line.find('\t') : std::string::npos;
     for (const auto word : split(std::string_view(line).substr(0, end))) {

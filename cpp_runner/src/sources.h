@@ -29,8 +29,8 @@ struct Form {
 };
 
 // A source a line of `name`, tokens with spaces between them. A line of nothing is a source without tokens, but of ids.
-// Throws UserError for a line with other columns alone, and for a token that is none of the vocabulary unless these are
-// wanted.
+// Throws UserError for a line with other columns alone, for one longer than Python takes, and for a token that is none of
+// the vocabulary unless these are wanted.
 std::vector<Tokens> parse_sources(const std::string& text, const std::string& name,
                                   const std::vector<std::string>& vocabulary, Form form = {});
 

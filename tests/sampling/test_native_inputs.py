@@ -100,6 +100,15 @@ def test_tokens_that_data_cannot_have_are_refused(tmp_path, kind, token):
     assert f"{data}, line 2: found the token " in refused(kind, data)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_that_are_too_long_are_refused(tmp_path, kind):
+    data = tmp_path / "in.txt"
+    data.write_text("a b\n" + "a b " * 2**19 + "\nb\n")
+    ends = "found more than 1,048,576 bytes, expected the end of the line before that"
+    assert run(kind, data, text=True).stderr == f"error: {data}, line 2: {ends}\n"
+    assert said("predict", exported(kind), data, *KINDS[kind])[1].endswith(f"{data}, line 2: {ends}\n")
+
+
 @pytest.mark.parametrize("words", [("sample", "predictor", "--draws", "3"), ("predict", "generator", "-")], ids=str)
 def test_a_model_of_the_other_kind_is_told(words):
     command, kind, *rest = words
