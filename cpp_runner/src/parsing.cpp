@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "charts.h"
 #include "errors.h"
 #include "threads.h"
 #include "ways.h"
@@ -23,9 +24,6 @@ constexpr double ALIKE = 1e-9;                    // scores that differ by no mo
 constexpr std::int64_t STEPS = 2'000'000;         // parts of a source that are looked at; Python counts alike
 constexpr std::int64_t CHECK_STEPS = 1'000'000;   // of the check of a target
 constexpr std::size_t LONGEST = (1U << 15U) - 1;  // tokens of a target; it may double with each token of a source
-constexpr std::size_t MILE = 128;                 // tokens; recursion must not go deeper by many times as much
-
-struct TooManySteps {};
 
 template <class Number>
 char32_t letter_of(Number token) {
@@ -41,26 +39,15 @@ Letters letters_of(const Symbols& side) {
 // Whether a token means something in the text of rules, so that it can be in none.
 bool is_reserved(const std::string& token) { return token == "###" || token.compare(0, 3, "NT_") == 0; }
 
-// A rule with nonterminals: its source as terminals around them.
-struct Open {
+// A rule with nonterminals, and the terminals of its source.
+struct Open : Terminals<Letters> {
   std::int64_t rule = 0;
-  Letters head, tail, target;
-  std::vector<Letters> separators;  // between each two neighbouring nonterminals
-  std::vector<std::size_t> after;   // at least so many letters after each separator
-  std::size_t least = 0;            // the length of the shortest expansion
+  Letters target;
 
-  Open(std::int64_t number, const Rule& one) : rule(number), target(letters_of(one.target)), least(one.source.size()) {
-    std::vector<Letters> parts(1);
-    for (const auto letter : letters_of(one.source)) {
-      if (letter <= MOST) parts.emplace_back();
-      else parts.back() += letter;
-    }
-    head = parts.front(), tail = parts.back();
-    separators.assign(parts.begin() + 1, parts.end() - 1);
-    after.resize(separators.size());
-    std::size_t length = 1;
-    for (std::size_t k = separators.size(); k-- > 0; length += 1 + separators[k].size()) after[k] = length;
-  }
+  Open(std::int64_t number, const Rule& one)
+      : Terminals(letters_of(one.source), [](char32_t letter) { return letter <= MOST; }),
+        rule(number),
+        target(letters_of(one.target)) {}
 
   // Whether nonterminals, each of one token or more, make the source a part of a sequence; they may differ.
   bool occurs_in(Span sequence) const {

@@ -17,7 +17,6 @@ constexpr const char* MARK = "##";  // prefix of names; by itself, any token tha
 constexpr const char* ARROW = "=>";
 constexpr std::size_t MOST = 99;   // nonterminals of a rule
 constexpr int UNITS = 2;           // unit rules on top of each other
-constexpr std::size_t MILE = 128;  // tokens; recursion must not go deeper by many times as much
 constexpr int DEEPEST = 10'000;    // calls within one another; a stack of 8 MB has room for more
 constexpr int STEPS = 65'536;       // for one part of a target: as many parts as are tried, and names that are put together
 constexpr std::int32_t UNKNOWN = std::numeric_limits<std::int32_t>::max();  // a token outside the grammar
@@ -180,29 +179,9 @@ void Checker::enter(const TargetRule& rule, const std::map<std::string, std::int
     return;
   }
   Open& open = open_[side[0]][side];
-  open.pattern = pattern_of(side);
+  open.pattern = Terminals<Symbols>(side, [](std::int32_t symbol) { return symbol == ANY; });
   open.rules.emplace_back(name, std::move(kinds));
 }
-
-Checker::Pattern Checker::pattern_of(const Symbols& side) {
-  Pattern pattern;
-  pattern.least = side.size();
-  std::vector<Symbols> parts(1);
-  for (const auto symbol : side) {
-    if (symbol == ANY) parts.emplace_back();
-    else parts.back().push_back(symbol);
-  }
-  pattern.head = parts.front(), pattern.tail = parts.back();
-  pattern.separators.assign(parts.begin() + 1, parts.end() - 1);
-  pattern.after.resize(pattern.separators.size());
-  std::size_t least = 1;
-  for (std::size_t k = pattern.separators.size(); k-- > 0; least += 1 + pattern.separators[k].size()) {
-    pattern.after[k] = least;
-  }
-  return pattern;
-}
-
-struct TooManySteps {};
 
 // What names derive each part of one target, filled from the top down: a part is looked at if some rule needs it, and
 // once if it occurs twice. With the names of the part's own nonterminals.

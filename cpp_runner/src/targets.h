@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "charts.h"
 #include "rules.h"
 
 namespace compgen {
@@ -54,21 +55,13 @@ class Checker {
  private:
   friend class Spans;
 
-  // One side of rules, as tokens around nonterminals.
-  struct Pattern {
-    Symbols head, tail;
-    std::vector<Symbols> separators;  // between each two neighbouring nonterminals
-    std::vector<std::size_t> after;   // at least so many tokens after each separator
-    std::size_t least = 0;            // the length of the shortest expansion
-  };
   // A pattern, and the rules that have it: their names, and the names of their nonterminals.
   struct Open {
-    Pattern pattern;
+    Terminals<Symbols> pattern;
     std::vector<std::pair<std::int32_t, std::vector<std::int32_t>>> rules;
   };
 
   void enter(const TargetRule& rule, const std::map<std::string, std::int32_t>& numbers);
-  static Pattern pattern_of(const Symbols& side);
 
   std::vector<std::string> names_;                           // sorted
   std::map<std::string, std::int32_t> number_;               // of each name
