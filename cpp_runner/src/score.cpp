@@ -11,10 +11,8 @@
 // The end of standard input between two requests is its end. What a user can mend is one message and exit code 2.
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -58,7 +56,7 @@ void require_language_model(const Bundle& bundle) {
 template <class Real>
 class Scorer {
  public:
-  Scorer(const Bundle& bundle, std::size_t threads)
+  Scorer(const Bundle& bundle, int threads)
       : bundle_(bundle), backend_(make_backend<Real>(bundle, true)), threads_(threads) {
     for (std::size_t id = SPECIALS; id < bundle.vocabulary.size(); ++id) {
       ids_.emplace(bundle.vocabulary[id], static_cast<std::int64_t>(id));
@@ -73,21 +71,9 @@ class Scorer {
     order_.resize(starts_.size() - 1);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
-    std::atomic<std::size_t> next{0};
-    std::vector<std::exception_ptr> errors(threads_);
-    const auto work = [&](std::size_t number) {
-      try {
-        for (std::size_t at; (at = next.fetch_add(BATCH)) < order_.size();) batch(at, answer);
-      } catch (...) {
-        errors[number] = std::current_exception();
-      }
-    };
-    Threads others([&] { next = order_.size(); });
-    for (std::size_t i = 1; i < threads_; ++i) others.start([&work, i] { work(i); });
-    work(0);
-    others.join();
-    for (const auto& error : errors)
-      if (error) std::rethrow_exception(error);
+    share((order_.size() + BATCH - 1) / BATCH, threads_, [&] {
+      return [&](std::size_t number) { batch(number * BATCH, answer); };
+    });
     return answer;
   }
 
@@ -150,7 +136,7 @@ class Scorer {
 
   const Bundle& bundle_;
   std::unique_ptr<Backend<Real>> backend_;
-  std::size_t threads_;
+  int threads_;
   std::unordered_map<std::string, std::int64_t> ids_;
   std::vector<std::int64_t> tokens_;
   std::vector<std::size_t> starts_, order_;
@@ -173,7 +159,7 @@ void flush() {
 }
 
 template <class Real>
-void serve(const Bundle& bundle, std::size_t threads) {
+void serve(const Bundle& bundle, int threads) {
   Scorer<Real> scorer(bundle, threads);
   put("\n", 1), flush();
   for (std::uint32_t head[2]; get(head, sizeof head);) {
@@ -192,7 +178,7 @@ void serve(const Bundle& bundle, std::size_t threads) {
 
 int main(int argc, char** argv) {
   std::string folder;
-  std::size_t threads = 1;
+  int threads = 1;
   CLI::App app{"What a recurrent language model gives the tokens of sentences, for compgen-ngram."};
   app.add_option("bundle", folder, "A folder that `cgen export` wrote.")->required();
   add_whole(app, "--threads", threads, "Threads.", 1, 1024);
