@@ -2,22 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "backend.h"
+#include "errors.h"
 
 namespace compgen {
-
-// The most probable token that may stand at a position, given the log-probabilities of all.
-inline std::int64_t most_probable(const double* log_probs, std::int64_t vocabulary, std::int64_t position) {
-  std::int64_t best = -1;
-  for (std::int64_t one = 0; one < vocabulary; ++one) {
-    if (!forbidden(one, position) && (best < 0 || log_probs[one] > log_probs[best])) best = one;
-  }
-  return std::max<std::int64_t>(best, 0);
-}
 
 // The state of rows that are being written, one thread's own.
 class Decoder {
@@ -34,6 +27,28 @@ class Decoder {
 
   std::vector<std::int64_t> token;  // (B) the last written; another may be put there before the next step
   std::vector<double> log_probs;    // (B, V) before any token is forbidden
+
+ protected:
+  // Sets `log_probs` to what a network gives. Throws UserError: one is no number.
+  template <class Numbers>
+  void take(const Numbers& given, const Bundle& bundle) {
+    log_probs.assign(given.begin(), given.end());
+    if (std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) return;
+    throw UserError(bundle.folder.string() + ": the network gives a probability that is no number");
+  }
+
+  // Sets `token` to the most probable ones that may stand at a position.
+  void choose(std::int64_t position) {
+    const std::size_t vocabulary = log_probs.size() / token.size();
+    for (std::size_t row = 0; row < token.size(); ++row) {
+      const double* const numbers = log_probs.data() + row * vocabulary;
+      std::int64_t best = -1;
+      for (std::int64_t one = 0; one < static_cast<std::int64_t>(vocabulary); ++one) {
+        if (!forbidden(one, position) && (best < 0 || numbers[one] > numbers[best])) best = one;
+      }
+      token[row] = std::max<std::int64_t>(best, 0);
+    }
+  }
 };
 
 // What has decoders: a predictor, or a generator that writes with given prototypes. Threads may each have one.

@@ -1,10 +1,6 @@
 // Transformers in ONNX Runtime, one token at a time, with the keys and values of what is written; see
 // compgen/runtime/onnx_transformer.py and cached.py.
-#include <algorithm>
-#include <cmath>
-
 #include "decoder.h"
-#include "errors.h"
 #include "onnx_graph.h"
 
 namespace compgen {
@@ -60,13 +56,8 @@ class TransformerDecoder final : public Decoder {
     for (auto* written : {&keys_, &values_}) {
       if (written->shape.empty() || written->shape[0] != rows_) graphs_.step.damaged("keys of another shape");
     }
-    log_probs.assign(found.numbers.begin(), found.numbers.end());
-    if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
-      throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
-    }
-    const double* row = log_probs.data();
-    for (auto& one : token) one = most_probable(row, vocabulary_, step_), row += vocabulary_;
-    ++step_;
+    take(found.numbers, bundle_);
+    choose(step_++);
   }
 
   void keep(const std::vector<std::int64_t>& rows) override {

@@ -10,14 +10,17 @@ namespace {
 
 constexpr std::int64_t SLOTS_OF_GRAMMAR = 256;  // samples that a thread hands on together
 
-// The library that runs the bundle, or our own step where it is asked for and can be had.
-template <class Real>
-std::unique_ptr<Backend<Real>> open(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
+// Whether our own step decodes; sets `slots` to the usual number of rows if it is 0.
+bool uses_own(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
   const bool own = step_of(bundle, step) == "own";
   if (slots == 0) slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
-  if (own) return make_own_backend<Real>(bundle);
-  check_own_step(bundle);
-  return make_backend<Real>(bundle, true);
+  if (!own) check_own_step(bundle);
+  return own;
+}
+
+template <class Real>
+std::unique_ptr<Backend<Real>> open(const Bundle& bundle, const std::string& step, std::int64_t& slots) {
+  return uses_own(bundle, step, slots) ? make_own_backend<Real>(bundle) : make_backend<Real>(bundle, true);
 }
 
 template <class Real>
@@ -66,11 +69,7 @@ std::unique_ptr<Predictor> open_predictor(const Bundle& bundle, const std::strin
                                           std::int64_t& slots) {
   if (beam > 1 && slots == 0) slots = SLOTS_OF_BEAM;
   if (bundle.is_transformer()) {
-    const bool own = step_of(bundle, step) == "own";
-    if (slots == 0) slots = own ? SLOTS_OF_OWN : SLOTS_OF_GRAPH;
-    if (own) return make_own_transformer(bundle);
-    check_own_step(bundle);
-    return make_transformer(bundle);
+    return uses_own(bundle, step, slots) ? make_own_transformer(bundle) : make_transformer(bundle);
   }
   if (bundle.dtype == "float64") return make_predictor<double>(bundle, open<double>(bundle, step, slots));
   return make_predictor<float>(bundle, open<float>(bundle, step, slots));

@@ -1,9 +1,5 @@
 // Transformers by our own step.
-#include <algorithm>
-#include <cmath>
-
 #include "decoder.h"
-#include "errors.h"
 #include "transformer.h"
 
 namespace compgen {
@@ -23,13 +19,8 @@ class OwnTransformerDecoder final : public Decoder {
     writing_.token = token;
     const std::int64_t position = writing_.step;
     network_.step(writing_);
-    log_probs.assign(writing_.log_probs.begin(), writing_.log_probs.end());
-    if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
-      throw UserError(bundle_.folder.string() + ": the network gives a probability that is no number");
-    }
-    const double* row = log_probs.data();
-    const auto vocabulary = static_cast<std::int64_t>(bundle_.vocabulary.size());
-    for (auto& one : token) one = most_probable(row, vocabulary, position), row += vocabulary;
+    take(writing_.log_probs, bundle_);
+    choose(position);
   }
 
   void keep(const std::vector<std::int64_t>& rows) override {

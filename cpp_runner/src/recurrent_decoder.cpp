@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
 #include "decoder.h"
-#include "errors.h"
 #include "memories.h"
 
 namespace compgen {
@@ -22,12 +20,9 @@ class RecurrentDecoder : public Decoder {
     const auto v = static_cast<std::int64_t>(bundle_.vocabulary.size());
     token = batch_.token;
     if (std::any_of(token.begin(), token.end(), [v](std::int64_t one) { return one < 0 || one >= v; })) {
-      damaged("a token outside the vocabulary");
+      throw UserError(bundle_.folder.string() + ": the network gives a token outside the vocabulary");
     }
-    log_probs.assign(batch_.log_probs.begin(), batch_.log_probs.end());
-    if (!std::all_of(log_probs.begin(), log_probs.end(), [](double one) { return std::isfinite(one); })) {
-      damaged("a probability that is no number");
-    }
+    take(batch_.log_probs, bundle_);
   }
 
   void keep(const std::vector<std::int64_t>& rows) override {
@@ -49,10 +44,6 @@ class RecurrentDecoder : public Decoder {
   Batch<Real> batch_;
 
  private:
-  [[noreturn]] void damaged(const std::string& what) const {
-    throw UserError(bundle_.folder.string() + ": the network gives " + what);
-  }
-
   std::int64_t step_ = 0;
 };
 
