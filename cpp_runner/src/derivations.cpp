@@ -5,6 +5,7 @@
 #include "bundled_grammar.h"
 #include "errors.h"
 #include "exchange.h"
+#include "numbers.h"
 #include "random.h"
 #include "text.h"
 #include "ways.h"
@@ -192,8 +193,8 @@ class GrammarGenerator final : public Generator {
 
   void check(const Sampling& sampling) const override {
     const auto [heat, other] = sampling.temperature;
-    if (heat != other) throw UserError("a grammar has one temperature, found " + shown(heat) + " and " + shown(other));
-    if (heat <= 0) throw UserError("a grammar draws at a temperature above 0, found " + shown(heat));
+    if (heat != other) throw UserError("a grammar has one temperature, found " + shortened(heat) + " and " + shortened(other));
+    if (heat <= 0) throw UserError("a grammar draws at a temperature above 0, found " + shortened(heat));
   }
 
   void sample(const Sampling& sampling, const Take& take) override {
@@ -204,12 +205,6 @@ class GrammarGenerator final : public Generator {
   }
 
  private:
-  static std::string shown(double number) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", number);
-    return text;
-  }
-
   void draw(const Tables& tables, const Sampling& sampling, Exchange& exchange) const {
     Derivation derivation(tables);
     for (auto range = exchange.take(sampling.slots); range.first < range.second;

@@ -1,9 +1,9 @@
 #include "filters.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "errors.h"
+#include "numbers.h"
 #include "text.h"
 
 namespace compgen {
@@ -122,9 +122,7 @@ void Filter::require_rare(std::size_t vocabulary) const {
   for (std::size_t token = SPECIALS; token < vocabulary; ++token) {
     if (is_rare({static_cast<std::int32_t>(token)}, {})) return;
   }
-  std::ostringstream share;
-  share << options_.rarity;
-  throw ExhaustedError("no token is rare: each is in more than " + share.str() +
+  throw ExhaustedError("no token is rare: each is in more than " + shortened(options_.rarity) +
                        " of the training examples: raise --rarity, or say by --rare-token what is rare");
 }
 

@@ -4,6 +4,7 @@
 
 #include "errors.h"
 #include "instructions.h"
+#include "text.h"
 
 #if defined(X86_SETS) && defined(__linux__)
 #include <sys/syscall.h>
@@ -58,9 +59,7 @@ std::string chosen_instructions() {
   const auto all = sets();
   if (!named || !*named) return all.front();
   if (has_instructions(named)) return named;
-  std::string names;
-  for (const auto& name : all) names += (names.empty() ? "" : ", ") + name;
-  throw UserError("COMPGEN_INSTRUCTIONS=" + one_line(named) + ": expected one of " + names +
+  throw UserError("COMPGEN_INSTRUCTIONS=" + one_line(named) + ": expected one of " + joined(all, ", ") +
                   ", which this program and this processor have");
 }
 

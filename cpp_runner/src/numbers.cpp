@@ -109,4 +109,9 @@ std::string shown(double number) {
   return text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
+std::string shortened(double number) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 6).ptr);
+}
+
 }  // namespace compgen

@@ -30,6 +30,9 @@ double real_number(const std::string& option, std::string_view text, const Bound
 // A number as Python shows it.
 std::string shown(double number);
 
+// The same in six digits, as Python's format `g` has it.
+std::string shortened(double number);
+
 // A value of JSON as Python shows it.
 template <class Json>
 std::string represented_value(const Json& value) {

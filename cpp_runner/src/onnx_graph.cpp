@@ -7,6 +7,7 @@
 #include <set>
 
 #include "errors.h"
+#include "text.h"
 
 namespace compgen {
 
@@ -43,7 +44,7 @@ void open_library() {
 
 Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name, const std::vector<std::string>& known,
              std::vector<std::string> outputs)
-    : outputs_(std::move(outputs)) {
+    : outputs_(std::move(outputs)), where_((bundle.folder / name).string()) {
   Ort::SessionOptions options;
   options.AddConfigEntry("session.load_model_format", "ONNX");
   // ONNX Runtime before 1.26 fuses transposed products in float64, too, and then has no kernel for them.
@@ -56,7 +57,7 @@ Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name,
   try {
     session_ = Ort::Session(env, model.data(), model.size(), options);
   } catch (const Ort::Exception& error) {
-    throw UserError((bundle.folder / name).string() + ": ONNX Runtime cannot run it: " + one_line(error.what()));
+    throw UserError(where_ + ": ONNX Runtime cannot run it: " + one_line(error.what()));
   }
   Ort::AllocatorWithDefaultOptions allocator;
   std::set<std::string> odd(outputs_.begin(), outputs_.end());
@@ -65,12 +66,7 @@ Graph::Graph(const Ort::Env& env, const Bundle& bundle, const std::string& name,
     inputs_.emplace_back(session_.GetInputNameAllocated(k, allocator).get());
     if (std::find(known.begin(), known.end(), inputs_.back()) == known.end()) odd.insert(inputs_.back());
   }
-  std::string names;
-  for (const auto& one : odd) names += (names.empty() ? "" : ", ") + one;
-  if (!odd.empty()) {
-    throw UserError((bundle.folder / name).string() + ": inputs or outputs not those of a " + name + ": " + names);
-  }
-  where_ = (bundle.folder / name).string();
+  if (!odd.empty()) throw UserError(where_ + ": inputs or outputs not those of a " + name + ": " + joined(odd, ", "));
 }
 
 ONNXTensorElementDataType Graph::type_of(const std::string& output) const {

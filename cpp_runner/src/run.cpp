@@ -211,8 +211,7 @@ class Run {
   }
 
   ExhaustedError exhausted() const {
-    std::string passes;
-    for (const auto& name : options_.filter_names) passes += (passes.empty() ? "" : ", ") + name;
+    const std::string passes = joined(options_.filter_names, ", ");
     return ExhaustedError(with_commas(PATIENCE) + " draws in a row gave no sample that passes " +
                           (passes.empty() ? "as well-formed" : passes) + ": " + filter_.counts.text());
   }

@@ -75,12 +75,10 @@ void check_units(const std::vector<TargetRule>& rules, const std::vector<std::st
   }
   const auto begin = std::find(path.begin(), path.end(), path.back());
   const std::set<std::string> circle(begin, path.end());
-  std::string listed;
-  for (const auto& name : circle) listed += (listed.empty() ? "" : ", ") + name;
   for (std::size_t k = 0; k < rules.size(); ++k) {
     if (!rules[k].is_unit() || !circle.count(rules[k].name) || !circle.count(rules[k].kinds()[0])) continue;
     throw UserError(places[k] + ": found " + rules[k].name + " => " + rules[k].symbols[0] +
-                    ", a rule of a single nonterminal in a circle (" + listed + "), expected no circle");
+                    ", a rule of a single nonterminal in a circle (" + joined(circle, ", ") + "), expected no circle");
   }
 }
 

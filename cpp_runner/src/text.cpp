@@ -109,12 +109,6 @@ std::string_view stripped(std::string_view text) {
   return text.substr(begin, static_cast<std::size_t>(found.back().data() + found.back().size() - found.front().data()));
 }
 
-std::string joined(const std::vector<std::string_view>& tokens) {
-  std::string text;
-  for (const auto token : tokens) text.append(text.empty() ? "" : " ").append(token);
-  return text;
-}
-
 std::string represented(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos, has_double = text.find('"') != std::string_view::npos;
   const char quote = has_single && !has_double ? '"' : '\'';

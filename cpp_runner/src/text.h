@@ -23,7 +23,13 @@ std::vector<std::string_view> split(std::string_view line);
 // A text in UTF-8 without the spaces at its ends; a view of it.
 std::string_view stripped(std::string_view text);
 
-std::string joined(const std::vector<std::string_view>& tokens);
+// Texts with something between each two.
+template <class Texts>
+std::string joined(const Texts& texts, std::string_view between = " ") {
+  std::string whole;
+  for (const auto& text : texts) whole.append(whole.empty() ? std::string_view() : between).append(text);
+  return whole;
+}
 
 // A text in UTF-8 as Python's `repr` shows it: in quotes, with escapes for what is not printable. (Code points that Unicode
 // has not assigned are shown as they are.)

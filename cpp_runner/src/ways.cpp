@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "errors.h"
+#include "numbers.h"
 #include "text.h"
 
 namespace compgen {
@@ -46,9 +47,7 @@ void normalise(std::vector<double>& table, std::int64_t columns) {
 void require_finite(const std::vector<double>& scores, const std::string& setting, double value,
                     const std::string& expected) {
   if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); })) return;
-  char shown[32];
-  std::snprintf(shown, sizeof shown, "%g", value);
-  throw UserError(setting + " " + shown + ": found scores that it makes infinite, expected " + expected);
+  throw UserError(setting + " " + shortened(value) + ": found scores that it makes infinite, expected " + expected);
 }
 
 void divide(std::vector<double>& table, double temperature) {

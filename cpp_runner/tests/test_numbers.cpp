@@ -76,4 +76,9 @@ TEST_CASE("numbers are shown as Python shows them") {
   CHECK(shown(1e16) == "1e+16");
   CHECK(shown(-std::nan("")) == "nan");
   CHECK(shown(-INFINITY) == "-inf");
+  CHECK(shortened(0.5) == "0.5");
+  CHECK(shortened(2) == "2");
+  CHECK(shortened(-1234567) == "-1.23457e+06");
+  CHECK(shortened(1e-7) == "1e-07");
+  CHECK(shortened(INFINITY) == "inf");
 }

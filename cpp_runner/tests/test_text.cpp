@@ -62,3 +62,9 @@ TEST_CASE("spaces at the ends are taken away, not those within") {
   CHECK(stripped(" \t").empty());
   CHECK(stripped("").empty());
 }
+
+TEST_CASE("texts have something between each two") {
+  CHECK(joined(std::vector<std::string>{}, ", ").empty());
+  CHECK(joined(std::vector<std::string>{"a", "b", "c"}, ", ") == "a, b, c");
+  CHECK(joined(split(" a  b ")) == "a b");
+}
