@@ -35,9 +35,6 @@ struct compgen_model {
 
 namespace {
 
-constexpr std::int64_t MOST_ROWS = std::int64_t{1} << 16, MOST_ADDRESSES = std::int64_t{1} << 61;
-constexpr int MOST_WORKERS = 1024;
-
 // As much of a text as there is room for, whole characters of UTF-8 alone.
 void copy(const compgen_message* message, const char* text) noexcept {
   std::size_t length = std::min(std::strlen(text), message->size - 1);
@@ -94,7 +91,7 @@ int threads(int workers) {
 }
 
 std::int64_t rows(std::int64_t batch, std::int64_t usual) {
-  return batch == 0 ? usual : within("batch", batch, 1, MOST_ROWS);
+  return batch == 0 ? usual : within("batch", batch, 1, MOST_SLOTS);
 }
 
 // The program says of its options what this says of fields.

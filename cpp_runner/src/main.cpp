@@ -268,8 +268,6 @@ int dispatch(Options& options) {
   return dispatch(options, bundle);
 }
 
-constexpr std::uint64_t MOST_ADDRESSES = std::uint64_t{1} << 61;
-
 // What is kept and where it goes.
 void add_choosing_options(CLI::App& app, Options& options) {
   app.add_option("bundle", options.bundle, "A folder that `cgen export` wrote.")->required();
@@ -313,7 +311,7 @@ void add_running_options(CLI::App& app, Options& options) {
   add_whole(app, "--batch", options.sampling.slots,
             "Rows decoded at a time by each worker; by default " + std::to_string(SLOTS_OF_OWN) +
                 " for our own step, " + std::to_string(SLOTS_OF_GRAPH) + " for a graph.",
-            1, std::uint64_t{1} << 16);
+            1, MOST_SLOTS);
   add_whole(app, "--beam", options.beam, "Predictors: hypotheses kept a source; 1 is greedy decoding.", 1, WIDEST);
   app.add_option("--with", options.others, "Predictors: another bundle, to answer together; may be repeated.")
       ->allow_extra_args(false);
@@ -331,7 +329,7 @@ void add_running_options(CLI::App& app, Options& options) {
   app.add_flag("--trust-code", options.trust_code,
                "Run the code in the bundle, which can do whatever its author liked. All else in a bundle is data.");
 #endif
-  add_whole(app, "--workers", options.sampling.workers, "Threads.", 1, 1024)
+  add_whole(app, "--workers", options.sampling.workers, "Threads.", 1, MOST_WORKERS)
       ->default_str(std::to_string(options.sampling.workers));
   app.add_option("--model", options.model, "The name of the bundle in the record.")->group("");  // `cgen` gives it
   app.set_version_flag("--version", "compgen-sample " COMPGEN_VERSION, "Print the version and stop.");

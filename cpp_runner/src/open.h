@@ -35,4 +35,8 @@ std::unique_ptr<Predictor> open_writer(const Bundle& bundle, const std::string& 
 constexpr std::int64_t SLOTS_OF_OWN = 60, SLOTS_OF_GRAPH = 256;
 constexpr std::int64_t SLOTS_OF_BEAM = 32;  // sources, each with as many rows as the beam is wide
 
+// What may be asked for at most: addresses of samples, rows decoded at a time, threads.
+constexpr std::int64_t MOST_ADDRESSES = std::int64_t{1} << 61, MOST_SLOTS = std::int64_t{1} << 16;
+constexpr int MOST_WORKERS = 1024;
+
 }  // namespace compgen

@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
   int threads = 1;
   CLI::App app{"What a recurrent language model gives the tokens of sentences, for compgen-ngram."};
   app.add_option("bundle", folder, "A folder that `cgen export` wrote.")->required();
-  add_whole(app, "--threads", threads, "Threads.", 1, 1024);
+  add_whole(app, "--threads", threads, "Threads.", 1, MOST_WORKERS);
   try {
     if (const auto code = parse(app, argc, argv)) return *code;
     const Bundle bundle(folder);
