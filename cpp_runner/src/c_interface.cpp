@@ -86,12 +86,11 @@ std::int64_t within(const char* name, std::int64_t value, std::int64_t least, st
 }
 
 int threads(int workers) {
-  if (workers == 0) return processors();
-  return static_cast<int>(within("workers", workers, 1, MOST_WORKERS));
+  return within("workers", workers, 0, MOST_WORKERS) == 0 ? processors() : workers;
 }
 
 std::int64_t rows(std::int64_t batch, std::int64_t usual) {
-  return batch == 0 ? usual : within("batch", batch, 1, MOST_SLOTS);
+  return within("batch", batch, 0, MOST_SLOTS) == 0 ? usual : batch;
 }
 
 // The program says of its options what this says of fields.

@@ -214,8 +214,8 @@ def test_bad_arguments_are_told_and_change_nothing(ours, bundles):
         (Draws(0, -1, 5), "start -1: expected a number from 0 to 2305843009213693952"),
         (Draws(0, 0, -5), "count -5"),
         (Draws(0, 0, 5, cold), "temperature"),
-        (Draws(0, 0, 5, None, 1 << 20), "batch 1048576"),
-        (Draws(0, 0, 5, None, 0, 5000), "workers 5000"),
+        (Draws(0, 0, 5, None, 1 << 20), "batch 1048576: expected a number from 0 to 65536"),
+        (Draws(0, 0, 5, None, 0, 5000), "workers 5000: expected a number from 0 to 1024"),
     ):
         code, said, found = ours.lines("compgen_draw", generator, asked)
         assert code == 2 and message in said and not found
