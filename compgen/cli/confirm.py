@@ -59,6 +59,7 @@ def confirm(data: DataArgument, options: Options, columns: Columns) -> None:
     The synthetic examples are dealt into two parts. A predictor learns DATA and one part, and answers the sources of
     the other; examples with another target than its answer are left out (cross-validated filtering, Brodley and Friedl
     1999). Where most examples are right, what is wrong contradicts the others. Where most are wrong, errors are kept.
+    What is hard for predictors is left out, too: it helps if some per cent of the examples are wrong, else it may harm.
 
     Use the settings by which the predictor of the examples will be trained; half of its updates are often enough.
 
