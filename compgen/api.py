@@ -209,7 +209,7 @@ def confirm(
 
     Args:
         dataset, config, overrides, architecture, split: as for `train_predictor`.
-        augmented: the examples, or their file, of which `split` is used.
+        augmented: the examples, or their file, of whose splits `train` is taken if there are several.
         parts, seed, resume, device, quiet: see `compgen.training.confirmation.confirmed`.
         folder: where predictors are kept, so that a second call goes on; none are kept if it is None.
 
@@ -223,7 +223,7 @@ def confirm(
     from compgen.training.predictors import named_config
 
     described = named_config(architecture, config, overrides)
-    original, made = given(dataset).part(split), given(augmented).part(split)
+    original, made = given(dataset).part(split), _made(augmented)
     _, fixed = checked_draws("confirm", None, seed)
     asked: dict[str, Any] = {"parts": parts, "seed": fixed, "resume": resume, "device": device, "quiet": quiet}
     with TemporaryDirectory() as nowhere:
@@ -246,7 +246,6 @@ def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: di
         ConfigError: there is no such option.
     """
     from compgen.configuration import check_options, names_of
-    from compgen.data.catalog import given
 
     elsewhere = "; settings of the configuration are changed by overrides=['NAME=VALUE']"
     check_options(verb.__name__, options, names_of(verb, training), elsewhere)
@@ -254,8 +253,15 @@ def _checked(verb: Callable[..., Any], training: Callable[..., Any], options: di
     if "seed" in options:
         _, checked["seed"] = checked_draws("training", None, options["seed"])
     if (augmented := options.get("augmented")) is not None:
-        checked["augmented"] = given(augmented).part("train") if isinstance(augmented, str | Path) else given(augmented)
+        checked["augmented"] = _made(augmented)
     return checked
+
+
+def _made(augmented: Any) -> "Dataset":
+    """Return augmented examples; of a file with several splits `train` alone, as the others are probably for tests."""
+    from compgen.data.catalog import given
+
+    return given(augmented).part("train") if isinstance(augmented, str | Path) else given(augmented)
 
 
 @overload

@@ -28,9 +28,6 @@ from compgen.data.named import Columns
 from compgen.errors import UserError
 from compgen.record import named, write_record
 
-# Of each predictor, its architecture and the usual configuration.
-CONFIGURATIONS = {"seq2seq": ("recurrent", "seq2seq_small"), "transformer": ("transformer", "transformer_small")}
-
 
 class Options(BaseModel):
     """The options of `cgen confirm`."""
@@ -66,6 +63,7 @@ def confirm(data: DataArgument, options: Options, columns: Columns) -> None:
     Example: cgen confirm scan/jump --augmented samples.jsonl --set optimisation.steps=2000 -o confirmed.jsonl
     """
     from compgen.api import confirm as confirm_
+    from compgen.comparison.predictors import SCRATCH
 
     check_input_once(data, options.augmented)
     if str(options.out) == "-":
@@ -75,7 +73,7 @@ def confirm(data: DataArgument, options: Options, columns: Columns) -> None:
     began = time.monotonic()
     original = load_split(data, options.split, columns=columns)
     made = load_split(options.augmented, LEARNT)
-    architecture, usual = CONFIGURATIONS[options.predictor]
+    architecture, usual = SCRATCH[options.predictor]
     config, changes = options.config or usual, options.changes or []
     folder = options.out.with_name(f"{options.out.name}.partial")
     if not options.resume:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
 from compgen.errors import DataError
+from compgen.files import writing
 from compgen.trained.predictor import Predictor
 from compgen.training.config import NetworkPredictorConfig
 from compgen.training.predictors import train_predictor
@@ -53,12 +54,13 @@ def confirmed(
 
     Raises:
         DataError: fewer sources than parts.
-        UserError: as `train_predictor`.
+        UserError: as `train_predictor`, or the folder cannot be made.
     """
     part = _parts(augmented, parts, seed)
     settings = [dataset.digest(), augmented.digest(), config.model_dump(mode="json"), parts, seed]
     folder = folder / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     right = np.zeros(len(augmented), dtype=bool)
     for number in range(parts):
         out = folder / f"part-{number + 1}.pt"

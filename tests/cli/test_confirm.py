@@ -65,3 +65,11 @@ def test_standard_output_is_refused(tmp_path):
     (tmp_path / "data.tsv").write_text("a\tA\n")
     done = compgen("confirm", "data.tsv", "--augmented", "data.tsv", "-o", "-", cwd=tmp_path)
     refused(done, "predictors are kept beside OUT")
+
+
+def test_a_file_in_the_place_of_the_folder_of_predictors(tmp_path):
+    (tmp_path / "data.tsv").write_text("a\tA\nb\tB\n")
+    (tmp_path / "out.tsv.partial").write_text("of another command")
+    done = compgen("confirm", "data.tsv", "--augmented", "data.tsv", "-o", "out.tsv", *SETTINGS, cwd=tmp_path)
+    refused(done, "out.tsv.partial")
+    assert (tmp_path / "out.tsv.partial").read_text() == "of another command"
