@@ -1,9 +1,10 @@
-"""Matrix products of training: on AMD's processors by oneDNN.
+"""Matrix products of training: on AMD's processors with AVX-512 by oneDNN.
 
-PyTorch's own operations call MKL for float32, which on AMD's processors reaches half of what oneDNN does, and on
-Intel's more than it does. PyTorch has oneDNN's product as well, as an operation for its compiler; that is what is
-called here. Both are float32, with rounding errors of the same size. PyTorch's own is left to small products, to
-float64, to GPUs, and to decoding and exports, which are compared with other runtimes.
+PyTorch's own operations call MKL for float32. On AMD's processors it leaves AVX-512 unused, and reaches half of what
+oneDNN does; on those without AVX-512, and on Intel's, it reaches more. PyTorch has oneDNN's product as well, as an
+operation for its compiler; that is what is called here. Both are float32, with rounding errors of the same size.
+PyTorch's own is left to small products, to float64, to GPUs, and to decoding and exports, which are compared with
+other runtimes.
 """
 
 # mypy: disable-error-code="attr-defined"
@@ -39,7 +40,7 @@ def _available() -> bool:
 
 
 AVAILABLE = _available()
-PREFERRED = AVAILABLE and of_amd()
+PREFERRED = AVAILABLE and of_amd() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def _fast(x: Tensor, weights: Tensor, work: int) -> bool:
