@@ -1,5 +1,6 @@
 """Reads a table as it was meant: lines that the readers of `formats` refuse or misread are findings."""
 
+import io
 import json
 import re
 import unicodedata
@@ -17,7 +18,8 @@ from compgen.data.columns import for_json
 from compgen.data.content import check_line_ends, name_of, read_bytes, shown, suffix_of
 from compgen.data.examples import COLUMNS, SIDES, TRAIN, Dataset
 from compgen.data.fields import NAME, READERS, Fields
-from compgen.data.formats import format_of, guess
+from compgen.data.folder import read_folder
+from compgen.data.formats import FOLDER, format_of, guess
 from compgen.data.named import (
     ALONE,
     BESIDE,
@@ -75,7 +77,7 @@ def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Tab
     with reading(path):
         file = path.is_file()
     if content is None and not file:
-        return _strictly(spec, columns, "folder" if path.is_dir() else KNOWN)
+        return _strictly(spec, columns, FOLDER if path.is_dir() else KNOWN)
     # Words have no suffix.
     format = guess(content, columns) if content is not None else format_of(spec) if suffix_of(spec) else "unimorph"
     if format == "parquet" or (format == "unimorph" and columns.given):
@@ -119,16 +121,20 @@ def _as_latin1(content: bytes) -> bytes:
 
 def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = None) -> Table:
     """Read as every command does: for data without lines, or whose lines cannot be meant otherwise."""
+    content = read_bytes(spec, lines=False) if format == "parquet" and content is None else content
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dataset = load(spec, columns=columns, content=content, checked=True)
+    meaning, unread = "columns " + ", ".join(dataset.frame.columns), list[Finding]()
+    if format in ("parquet", FOLDER):
+        names = read_folder(spec).columns if content is None else [*pl.read_parquet_schema(io.BytesIO(content))]
+        meaning, unread = _meaning(names, columns, name_of(spec)), _unread_split(names)
     rest, lost = _further(dataset.frame.drop(COLUMNS), spec)
     sides = [pl.col(side).list.eval(pl.element().str.replace_all(r"\s", BLANK)) for side in SIDES]
     spaced = pl.any_horizontal(pl.col(side).list.eval(pl.element().str.contains(r"\s")).list.any() for side in SIDES)
     found = _spaced((dataset.frame.select(spaced).to_series().arg_true() + 1).to_list())
     rows = rows_of(Dataset(dataset.frame.with_columns(sides))).with_columns(pl.col("number").cast(pl.Int64), rest)
-    meaning = WORDS if format == "unimorph" else "columns " + ", ".join(dataset.frame.columns)
-    return Table(format, meaning, rows, [*lost, *found], "example")
+    return Table(format, WORDS if format == "unimorph" else meaning, rows, [*lost, *found, *unread], "example")
 
 
 def _further(frame: pl.DataFrame, name: str) -> tuple[pl.Series, list[Finding]]:
@@ -233,8 +239,23 @@ def _understood(format: str, found: Fields, columns: Columns, name: str) -> Tabl
     names, rows, empty = found.names, found.rows, Table(format, "", _frame([]), list(found.findings), found.place)
     if names is None:
         return _unnamed(empty, rows) if format == "csv" else _by_position(empty, rows)
-    words = columns.words(names)
-    return _by_words(empty, names, rows, words) if words else _by_names(empty, names, rows, columns, name)
+    table, words = empty._replace(meaning=_meaning(names, columns, name)), columns.words(names)
+    return _by_words(table, names, rows, words) if words else _by_names(table, names, rows, columns, name)
+
+
+def _meaning(names: list[str], columns: Columns, name: str) -> str:
+    """Say which of the columns `names` are read."""
+    if words := columns.words(names):
+        return "words, from the columns " + ", ".join(words)
+    called = {meant: given for given, meant in _renamed(names, columns, name).items()}
+    return f"columns {called['source']!r} and {called['target']!r}" + " and 'split'" * ("split" in called)
+
+
+def _renamed(names: list[str], columns: Columns, name: str) -> dict[str, str]:
+    """Return the name of each column in a dataset."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the meaning says it
+        return columns.renaming(names, name)
 
 
 def _by_words(table: Table, names: list[str], rows: list[tuple[int, list[Any]]], words: Sequence[str]) -> Table:
@@ -250,8 +271,7 @@ def _by_words(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
         return *in_cells([fields[place] for place in places]), split, _more(fields, beside)
 
     frame, wrong = _read_words(rows, read)
-    meaning = "words, from the columns " + ", ".join(words)
-    return table._replace(meaning=meaning, rows=frame, findings=[*table.findings, *wrong, *_unread_split(names)])
+    return table._replace(rows=frame, findings=[*table.findings, *wrong, *_unread_split(names)])
 
 
 def _unread_split(names: Sequence[str]) -> list[Finding]:
@@ -342,9 +362,7 @@ def _has_ids(rows: list[tuple[int, list[Any]]]) -> bool:
 
 
 def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]], columns: Columns, name: str) -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the meaning says it
-        renamed = columns.renaming(names, name)
+    renamed = _renamed(names, columns, name)
     place = {renamed[given]: at for at, given in enumerate(names)}
     sides, at_split = [place["source"], place["target"]], place.get("split")
     rest = {key: at for key, at in place.items() if key not in COLUMNS}
@@ -370,8 +388,7 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
         Finding("note", "a side of several lines, read as one: line ends are spaces", broken, advice),
     )
     findings = [*table.findings, *(one for one in wrong if one.lines), *_unread_split(names)]
-    chosen = f"columns {names[sides[0]]!r} and {names[sides[1]]!r}" + " and 'split'" * (at_split is not None)
-    return table._replace(meaning=chosen, rows=_frame(picked), findings=findings)
+    return table._replace(rows=_frame(picked), findings=findings)
 
 
 def _is_spaced(side: Any) -> bool:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 
+import polars as pl
 import pytest
 
 from compgen.cli.main import app
@@ -388,7 +389,22 @@ def test_a_known_data_set_and_a_folder_are_checked_too():
     # Its sources have several targets, any of them right: nothing to mend.
     assert run("nacs/simple").stdout.endswith("Next: cgen compare nacs/simple -o comparison\n")
     runner().invoke(app, ["data", "write", "good.tsv", "-o", "made"])
-    assert "made: folder; columns source, target, split; train 3" in run("made").stdout
+    assert "made: folder; columns 'source' and 'target' and 'split'; train 3" in run("made").stdout
+
+
+def test_parquet_is_described_by_the_columns_that_are_read(folder):
+    made = {"id": [1, 2], "question": ["play it", "stop it"], "sql": ["play ( )", "stop ( )"], "set": ["train", "test"]}
+    pl.DataFrame(made).write_parquet(folder / "q.parquet")
+    found = run("q.parquet").stdout
+    assert found.startswith("q.parquet: parquet; columns 'question' and 'sql'; train 2")
+    assert "warning  the column 'set' is not read: if it names train and test, call it 'split'" in found
+    (folder / "parts").mkdir()
+    pl.DataFrame(made).write_parquet(folder / "parts" / "test.parquet")
+    turned = run("parts", "--source", "sql", "--target", "question").stdout
+    assert turned.startswith("parts: folder; columns 'sql' and 'question' and 'split'; test 2")
+    pl.DataFrame({"lemma": ["go"], "form": ["went"], "tags": ["V;PST"], "n": [3]}).write_parquet(folder / "w.parquet")
+    found = run("w.parquet").stdout
+    assert found.startswith("w.parquet: parquet; words, from the columns lemma, form, tags; train 1")
 
 
 def test_several_targets_of_a_source_are_kept_where_that_is_asked_for(tmp_path):
