@@ -3,12 +3,11 @@
 Nothing here imports torch until something needs it: sampling from a bundle does not.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from compgen.errors import Remark, UserError, checked_draws
+from compgen.errors import UserError, checked_draws, tell
 from compgen.sampling.output import Sample
 from compgen.trained.generator import Generator
 from compgen.trained.limits import token_lists
@@ -63,12 +62,12 @@ def evaluate(
         model = Predictor.load(model)
     if isinstance(model, Predictor | Generator):
         for remark in model.memory(asked):
-            warnings.warn(remark, Remark, stacklevel=2)
+            tell(remark)
         answers = _answers(model, sources, beam)
     else:
         answers = _given_answers(model, len(targets), beam)
     for remark in (*most_right(pairs), *spaces_alone(answers, targets)):
-        warnings.warn(remark, Remark, stacklevel=2)
+        tell(remark)
     return score(answers, targets)
 
 
@@ -230,11 +229,9 @@ def confirm(
         right = confirmed(original, made, described, Path(folder or nowhere), **asked)
     kept = type(made)(made.frame.filter(right))
     if 2 * len(kept) < len(made):
-        warnings.warn(
+        tell(
             f"{len(kept):,} of {len(made):,} examples are confirmed: either most are wrong, or the predictors have not "
-            "learnt enough to tell (more updates: optimisation.steps)",
-            Remark,
-            stacklevel=2,
+            "learnt enough to tell (more updates: optimisation.steps)"
         )
     return kept
 
@@ -321,7 +318,7 @@ def _answers(model: "Predictor | Generator", sources: list[list[str]], beam: int
         raise UserError("direct inference answers greedily: leave out beam")
     some = [source for source in sources if source]
     for remark in model.remarks(some) if isinstance(model, Predictor) else ():
-        warnings.warn(remark, Remark, stacklevel=3)
+        tell(remark)
     left = iter(model.answer(some) if isinstance(model, Generator) else model.predict(some, beam, unknown=True))
     return [next(left) if source else [] for source in sources]
 

@@ -3,12 +3,11 @@
 The command line calls these, or what they call. Nothing here imports torch until something needs it.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compgen.errors import Remark, UserError, checked_draws
+from compgen.errors import UserError, checked_draws, tell
 from compgen.trained.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -210,9 +209,9 @@ def augment(
     fitted = make(method, **options).fit(given(data).part(split), seed)
     made = fitted.sample(count, seed)
     if count is not None and len(made) < count:
-        warnings.warn(f"{method}: {fitted.described()}", Remark, stacklevel=2)
+        tell(f"{method}: {fitted.described()}")
     for warning in fitted.warnings():
-        warnings.warn(f"{method}: {warning}", Remark, stacklevel=2)
+        tell(f"{method}: {warning}")
     return made
 
 
@@ -236,7 +235,7 @@ def split(
 
     parts = divided(given(data), by, train, test, dev=dev, seed=seed, **options)
     for remark in remarks(parts):
-        warnings.warn(remark, Remark, stacklevel=2)
+        tell(remark)
     return parts
 
 
@@ -283,11 +282,9 @@ def select(
     losses = _losses(some, by, model, quiet)
     chosen = selection.select(some, wanted or 0, by, templates=templates, losses=losses, seed=fixed)
     if (distinct := len(chosen.unique())) < len(chosen):
-        warnings.warn(
+        tell(
             f"{distinct:,} of {len(chosen):,} selected examples are distinct, and {len(some.unique()):,} of "
-            f"{len(some):,} candidates: `cgen check DATA --fix OUT --keep-targets` writes them without repetitions",
-            Remark,
-            stacklevel=2,
+            f"{len(some):,} candidates: `cgen check DATA --fix OUT --keep-targets` writes them without repetitions"
         )
     return chosen
 
@@ -312,7 +309,7 @@ def _losses(
     if not isinstance(predictor, Predictor):
         raise UserError(f"found {type(model).__name__} {model!r:.60}, expected a predictor: Predictor.load opens one")
     for remark in predictor.remarks(candidates.frame["source"].to_list()):
-        warnings.warn(remark, Remark, stacklevel=3)
+        tell(remark)
     with Progress("losses", len(candidates), quiet=quiet) as progress:
         return predictor.losses(candidates, watch=progress.update)
 
@@ -337,11 +334,9 @@ def signs(data: "Dataset | str | Path", form: str) -> "Dataset":
     if form != "joined":
         return apart(some, marked=form == "marked")
     if (found := together(some)) == some:
-        warnings.warn(
+        tell(
             f"found no {JOINER}, so nothing is joined: the spaces of --signs apart cannot be told from others; answers "
-            "of what learnt from --signs marked can be joined",
-            Remark,
-            stacklevel=2,
+            "of what learnt from --signs marked can be joined"
         )
     return found
 
@@ -394,5 +389,5 @@ def unmask(predicted: "Dataset | str | Path", masked: "Dataset | str | Path") ->
     answers = predictions(str(predicted), asked) if isinstance(predicted, str | Path) else given(predicted)
     found, left = unmasked(answers, asked)
     if left:
-        warnings.warn(f"{left:,} placeholders without a name were left as they are", Remark, stacklevel=2)
+        tell(f"{left:,} placeholders without a name were left as they are")
     return found

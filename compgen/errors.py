@@ -3,7 +3,10 @@
 import operator
 import re
 import signal
+import sys
+import warnings
 
+_PACKAGE = __name__.partition(".")[0]
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but TAB and line feed
 
 
@@ -47,6 +50,14 @@ def how_it_ended(program: str, code: int) -> str:
 
 class Remark(UserWarning):
     """A warning for the user. The command line prints it on one line of standard error."""
+
+
+def tell(remark: str) -> None:
+    """Issue a `Remark` that points to the user's line: the nearest one that is not of this package."""
+    frame, level = sys._getframe(), 1  # Python 3.12 has `skip_file_prefixes` for this
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(remark, Remark, stacklevel=level)
 
 
 class DataError(UserError):

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from compgen.data.content import suffix_of, typed
 from compgen.data.examples import TRAIN, Dataset, joined
 from compgen.data.formats import read_dataset
 from compgen.data.named import USUALLY, Columns
-from compgen.errors import DataError, Remark, UserError
+from compgen.errors import DataError, UserError, tell
 from compgen.files import reading
 
 
@@ -215,7 +214,7 @@ def load(
             raise
         raise DataError(f"{error}; {check} all such mistakes and what to do") from None
     if not checked and (remark := checks.worst(dataset)):
-        warnings.warn(f"{spec}: {remark}; {check} where", Remark, stacklevel=2)
+        tell(f"{spec}: {remark}; {check} where")
     return dataset
 
 

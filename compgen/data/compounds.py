@@ -7,14 +7,13 @@ Keysers et al. weight rule applications by how much of their context is fixed, w
 """
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 
 Side = Literal["source", "target"]
 Bag = Counter[Hashable]
@@ -102,11 +101,9 @@ def remark_on_few(compounds: Iterable[Bag]) -> None:
     """Warn if there are fewer than two compounds, in which parts cannot differ."""
     if (count := len(set[Hashable]().union(*compounds))) < 2:
         found = "one compound" if count else "no compounds"
-        warnings.warn(
+        tell(
             f"found {found} in all examples, so divergences mean nothing: choose others (--compounds of `cgen data "
-            "split tmcd` and `cgen data divergence`: tree, source or target)",
-            Remark,
-            stacklevel=2,
+            "split tmcd` and `cgen data divergence`: tree, source or target)"
         )
 
 

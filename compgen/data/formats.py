@@ -21,7 +21,6 @@ or none has: sentences. No source is empty. Tokens are neither special symbols n
 import gzip
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +34,7 @@ from compgen.data.folder import is_folder, read_folder, write_folder
 from compgen.data.named import USUALLY, Columns, looks_like_names
 from compgen.data.tables import BLANK, SCAN, TOKEN, Placed, check_one_split, check_tokens, lines_of, without_blanks
 from compgen.data.vocabulary import SPECIALS, why_not_data
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 from compgen.files import STDOUT, atomic_path, writing
 from compgen.record import forget_record
 
@@ -133,7 +132,7 @@ def remark_left_out(dataset: Dataset, path: str | Path, format: str | None = Non
     further = [column for column in dataset.frame.columns if column not in COLUMNS]
     if further and format != FOLDER and not FORMATS[format].further:
         left_out = f"left out, as {format} has no place for it: {', '.join(further):.200}; .jsonl keeps it"
-        warnings.warn(f"{path}: {left_out}", Remark, stacklevel=2)
+        tell(f"{path}: {left_out}")
 
 
 def _format_to_write(dataset: Dataset, path: str | Path) -> str:
@@ -175,7 +174,7 @@ def _told(found: Placed, format: str, content: bytes | None, name: str, blanks: 
         if blank := last - len(found.places):
             what = f"{blank:,} blank line{'s' * (blank > 1)} left out: lines of the output will not correspond to its"
             kept = ": predict to .jsonl or .tsv, where empty answers are kept" if blanks else ""
-            warnings.warn(f"{name}: {what} lines{kept}", Remark, stacklevel=3)
+            tell(f"{name}: {what} lines{kept}")
     return without_blanks(found, content if format in ("tsv", "jsonl") else None, name) if blanks else found
 
 
@@ -252,10 +251,10 @@ def _read_tsv(content: bytes, name: str, columns: Columns) -> Placed:
     if columns.given or columns.names(first):
         if not columns.given:
             number = lines["number"][0]
-            warnings.warn(f"{name}: read line {number} as the names of the columns", Remark, stacklevel=2)
+            tell(f"{name}: read line {number} as the names of the columns")
         return records.read_headed(lines, name, columns)
     if unimorph.looks_like_words(lines["line"]):
-        warnings.warn(f"{name}: read as words, lemma TAB form TAB tags (UniMorph)", Remark, stacklevel=2)
+        tell(f"{name}: read as words, lemma TAB form TAB tags (UniMorph)")
         return unimorph.read_examples(content, name)
     unimorph.check_tagged(lines, name)
     lines = lines.with_columns(fields=pl.col("line").str.split("\t"))

@@ -2,13 +2,12 @@
 
 import difflib
 import shlex
-import warnings
 from collections.abc import Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 
 USUAL = {
     "source": (
@@ -68,7 +67,7 @@ class Columns(BaseModel):
             raise DataError(f"{place}: the column {next(iter(chosen))!r} cannot be both source and target")
         if not self.given and set(chosen) != set(self.sides):
             names = f"column{'s' * (len(chosen) > 1)} {' and '.join(map(repr, chosen))}"
-            warnings.warn(f"{place}: read the {names} as {' and '.join(self.sides)}", Remark, stacklevel=2)
+            tell(f"{place}: read the {names} as {' and '.join(self.sides)}")
         kept = {name: f"{name}_column" for name in USUAL if name in found and name not in chosen}
         for name, other in kept.items():
             if other in found and other not in chosen:
@@ -154,7 +153,7 @@ def unread_split(found: Sequence[str]) -> str:
 def tell_unread_split(found: Sequence[str], place: str) -> None:
     """Issue a Remark on a column that may name splits and is not read as such, if there is one."""
     if part := unread_split(found):
-        warnings.warn(f"{place}: {part}", Remark, stacklevel=2)
+        tell(f"{place}: {part}")
 
 
 def looks_like_sources(fields: Sequence[str]) -> bool:

@@ -11,7 +11,6 @@ can be put back exactly, in predictions too.
 
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import polars as pl
 from compgen.data.content import lines_as_they_come, malformed, name_of, read_text, shown, suffix_of
 from compgen.data.examples import PREDICTED, Dataset
 from compgen.data.vocabulary import why_not_data
-from compgen.errors import DataError, Remark, UserError
+from compgen.errors import DataError, UserError, tell
 
 NAMES = "names"  # the column with the names of an example: a JSON object from placeholders to names
 USUAL = "name"
@@ -244,11 +243,9 @@ def _prefixes(dataset: Dataset, kinds: Iterable[str]) -> dict[str, str]:
         while prefix in taken:
             prefix += "_"
         if prefix != kind:
-            warnings.warn(
+            tell(
                 f"placeholders are written {prefix}0, not {kind}0, as the data have such tokens themselves; a "
-                f"predictor that learned {kind}0 does not know them",
-                Remark,
-                stacklevel=3,
+                f"predictor that learned {kind}0 does not know them"
             )
         taken.add(prefix)
         prefixes[kind] = prefix

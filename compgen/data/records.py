@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from compgen.data.named import Columns, tell_unread_split
 from compgen.data.ragged import lists_of
 from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
 from compgen.data.unimorph import in_cells
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 
 csv.field_size_limit(LONGEST_LINE)  # for this whole process, there is no other way
 MOST_KEYS = 1_000  # besides those of COLUMNS, in all records of a file: each becomes a column
@@ -120,7 +119,7 @@ def tell_maybe_csv(first: str, name: str) -> None:
     """Issue a Remark on the first line of a pipe, read as a sentence, if it may be one of CSV."""
     if re.search(r"[,;]\S", first) and not first.startswith("IN:"):
         said = "read as sentences, one a line; if this is CSV, save it as a .csv file"
-        warnings.warn(f"{name}: {said}", Remark, stacklevel=3)
+        tell(f"{name}: {said}")
 
 
 def separator(text: str) -> str:

@@ -12,7 +12,6 @@ of JSON, from a pipe too; Parquet and folders; known data sets.
 
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -30,7 +29,7 @@ from compgen.data.named import USUAL, USUALLY, Columns, SourceColumns, plain
 from compgen.data.records import JSON, looks_like_csv, names_of_first, tell_maybe_csv, twice
 from compgen.data.tables import SCAN
 from compgen.data.vocabulary import why_not_data
-from compgen.errors import DataError, Remark, UserError
+from compgen.errors import DataError, UserError, tell
 
 SUFFIXES = {".txt": "text", ".scan": "text", ".tsv": "tsv", ".jsonl": "jsonl", ".unimorph": "unimorph", "": "unimorph"}
 SOURCES = SourceColumns()  # what is looked for where no column is named
@@ -164,7 +163,7 @@ def _further(frame: pl.DataFrame) -> list[pl.Series]:
             kept.append(for_json(column, "answers"))
         except DataError:
             left_out = f"the column {column.name!r} is left out of answers: JSON cannot hold it"
-            warnings.warn(left_out, Remark, stacklevel=2)
+            tell(left_out)
     return kept
 
 

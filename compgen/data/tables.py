@@ -1,13 +1,12 @@
 """What formats share: examples as read, each with its line or row, and what a format cannot hold."""
 
-import warnings
 from typing import NamedTuple
 
 import polars as pl
 
 from compgen.data.content import check_line_ends, decoded
 from compgen.data.examples import Dataset
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 
 BLANK = r"\s"  # what separates tokens: a token that holds it cannot be written between spaces
 TOKEN = r"\S+"
@@ -56,7 +55,7 @@ def without_blanks(found: Placed, content: bytes | None, name: str) -> Placed:
     count = int(none.sum()) + sum(not line.strip(b" \r") for line in lines[: len(lines) if content else 0])
     if count:
         what = f"{count:,} example{'s' * (count > 1)} without a token left out"
-        warnings.warn(f"{name}: {what}: lines of the output will not correspond to its lines", Remark, stacklevel=3)
+        tell(f"{name}: {what}: lines of the output will not correspond to its lines")
     return Placed(found.frame.filter(~none), found.places.filter(~none))
 
 

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ import polars as pl
 from compgen import __version__
 from compgen.cluster import cluster, results
 from compgen.data.examples import Dataset
-from compgen.errors import Remark, UserError
+from compgen.errors import UserError, tell
 from compgen.files import atomic_path, beside, create, is_beside, remove, writing
 from compgen.geca.augmenter import check_licensed, spelled
 from compgen.geca.building import first, merged
@@ -220,7 +219,7 @@ def announce(job: Job, step: str, missing: dict[int, str]) -> None:
         f"{number + 1}/{job.shards}" + (f" (to be started again; it gave up: {reason})" if reason else "")
         for number, reason in missing.items()
     )
-    warnings.warn(f"waiting for the {step} of share {names}", Remark, stacklevel=2)
+    tell(f"waiting for the {step} of share {names}")
 
 
 def run_on_ray(job: Job, workers: int | None = None) -> pl.DataFrame:

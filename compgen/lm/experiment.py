@@ -14,7 +14,6 @@ Two schemes:
 
 import hashlib
 import io
-import warnings
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 from compgen.claim import claimed
 from compgen.data.examples import Dataset
 from compgen.data.random import Purpose, stream
-from compgen.errors import DataError, Remark, UserError
+from compgen.errors import DataError, UserError, tell
 from compgen.evaluation.significance import need_scipy, paired
 from compgen.files import check_apart, reading, sha256
 from compgen.geca.augmenter import Geca
@@ -145,7 +144,7 @@ def experiment(
         setting = _Setting(training, scheme, estimation, measured, folder, partners, watch)
         trials = [setting.trial(seed) for seed in seeds]
     for remark in setting.alike():
-        warnings.warn(remark, Remark, stacklevel=2)
+        tell(remark)
     mixed = np.mean([losses(trial.mixture) for trial in trials], axis=0)
     controlled = np.mean([losses(trial.control) for trial in trials], axis=0)
     against_control, against_base = paired(mixed, controlled), paired(mixed, losses(setting.plain))

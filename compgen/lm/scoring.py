@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from compgen.data.content import GZIP_MAGIC, check_line_ends, lines_as_they_come, name_of, suffix_of
 from compgen.data.formats import SENTENCE_TOKEN, read_dataset
 from compgen.data.named import SourceColumns
-from compgen.errors import DataError, Remark, UserError, how_it_ended
+from compgen.errors import DataError, UserError, how_it_ended, tell
 from compgen.files import writing
 from compgen.interrupts import broken_pipes_raise
 from compgen.lm.install import program
@@ -155,7 +154,7 @@ def _scored(models: Sequence[Path], text: str | Path, options: Sequence[str], bl
     if process.returncode:
         raise UserError(message)
     for line in said.decode(errors="replace").splitlines():
-        warnings.warn(line.removeprefix("warning: "), Remark, stacklevel=2)
+        tell(line.removeprefix("warning: "))
 
 
 def _message(written: bytes, code: int) -> str:

@@ -5,7 +5,6 @@ Ids are the tokenizer's, moved behind our special symbols. Padding, start and en
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
-from compgen.errors import CheckpointError, Remark, UserError
+from compgen.errors import CheckpointError, UserError, tell
 from compgen.files import atomic_path, sha256
 from compgen.models.spelling import Spelling, texts
 from compgen.models.trainable import Trainable
@@ -215,9 +214,7 @@ class Pretrained(Trainable):
         if version not in (UNSEALED, VERSION):
             raise CheckpointError(f"{folder}: format version {version}, this compgen reads {UNSEALED} to {VERSION}")
         if version == UNSEALED and said is None:
-            warnings.warn(
-                f"{folder}: it has no digest of its content, so damage cannot be detected", Remark, stacklevel=2
-            )
+            tell(f"{folder}: it has no digest of its content, so damage cannot be detected")
         elif said != _digest(meta):
             raise CheckpointError(f"{folder}: {FILE} is damaged: its content does not agree with its digest")
         with _reading(str(folder)):

@@ -13,7 +13,6 @@ depends on the seed and its number alone.
 
 import copy
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ from compgen.csl.rules import FIRST, SEPARATOR, Grammar, Rule, check_examples, c
 from compgen.data.examples import TOKENS, Dataset, Side, first_rows
 from compgen.data.ragged import lists, lists_of
 from compgen.data.random import Purpose, stream
-from compgen.errors import ExhaustedError, Remark
+from compgen.errors import ExhaustedError, tell
 from compgen.lexsym import lexicon
 from compgen.progress import Watch, unwatched
 from compgen.substitution.exchanges import Exchanges, Found
@@ -305,7 +304,7 @@ class Substitute(Augmenter[SubstituteOptions]):
             return {}
         entries = lexicon.find(dataset.pairs()) if path is None else lexicon.read(Path(path))
         if path is not None and (phrases := sum(lexicon.JOINED in entry.word for entry in entries)):
-            warnings.warn(f"{path}: classes are of single words: {phrases} phrases are left out", Remark, stacklevel=2)
+            tell(f"{path}: classes are of single words: {phrases} phrases are left out")
         # No token has a space, so none is taken for a type.
         return {entry.word: f"({entry.type}) " for entry in entries if entry.type != lexicon.ALONE}
 

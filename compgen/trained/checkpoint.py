@@ -22,7 +22,7 @@ from torch import Tensor
 
 from compgen.data.unimorph import WORDS
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import CheckpointError, Remark, UserError
+from compgen.errors import CheckpointError, UserError, tell
 from compgen.files import atomic_path
 from compgen.models.config import LONGEST
 from compgen.models.seeding import undrawn
@@ -211,7 +211,7 @@ def read_sealed(path: Path, keys: set[str], optional: Set[str] = frozenset()) ->
         raise CheckpointError(f"{path}: checkpoint version {version!r:.20}, this compgen reads {UNSEALED} to {VERSION}")
     said = content.pop("digest", None)
     if version == UNSEALED and said is None:
-        warnings.warn(f"{path}: it has no digest of its content, so damage cannot be detected", Remark, stacklevel=3)
+        tell(f"{path}: it has no digest of its content, so damage cannot be detected")
     elif said != found:
         raise CheckpointError(f"{path}: damaged: its content does not agree with its digest; use another copy")
     return content

@@ -1,7 +1,6 @@
 """A trained predictor in Python: targets, losses and scores, from whatever `cgen train` or `export` wrote."""
 
 import re
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.data.vocabulary import Vocabulary
-from compgen.errors import DataError, Remark
+from compgen.errors import DataError, tell
 from compgen.processors import cores
 from compgen.runtime.backend import Decoder
 from compgen.trained.architectures import LOSSES, Opened, Runtime, open_model
@@ -140,7 +139,7 @@ class Predictor(Opened, ABC):
 
         examples = given(dataset).part(split, usual="test")
         for remark in self.memory(examples):
-            warnings.warn(remark, Remark, stacklevel=2)
+            tell(remark)
         pairs = examples.pairs()
         if not any(target for _, target in pairs):
             raise DataError(
@@ -151,7 +150,7 @@ class Predictor(Opened, ABC):
             check_executes(references, sources, execute)  # an error now, not after predicting
         predicted = self.predict(sources, beam, unknown=True)
         for remark in spaces_alone(predicted, references):
-            warnings.warn(remark, Remark, stacklevel=2)
+            tell(remark)
         return score(predicted, references, sources, execute)
 
 
