@@ -32,7 +32,7 @@ from compgen.data.named import (
     plain,
     unread_split,
 )
-from compgen.data.records import repeated, separator, twice
+from compgen.data.records import has_lines, repeated, separator, twice
 from compgen.data.tables import lines_in
 from compgen.data.unimorph import BLANK, check_order, example, in_cells, looks_like_words, numbered, untagged
 from compgen.errors import DataError
@@ -377,10 +377,10 @@ def _by_names(table: Table, names: list[str], rows: list[tuple[int, list[Any]]],
             unnamed.append(number)
             continue
         spaced += [number] * any(_is_spaced(fields[at]) for at in sides)
-        broken += [number] * any(isinstance(fields[at], str) and "\n" in fields[at].strip() for at in sides)
+        broken += [number] * any(has_lines(fields[at]) for at in sides)
         picked.append((number, *texts, split, _more(fields, rest)))
     what = "a side that is missing, or neither a string nor a list of strings"
-    advice = "where lines or indentation matter, as in code, write them as tokens of their own"
+    advice = "where lines or indentation matter, as in code or comments, write them as tokens of their own"
     wrong = (
         Finding("error", what, bad, "mend it, or leave it out"),
         Finding("error", "a split that is no string", unnamed, 'write its name, as "split": "train"'),

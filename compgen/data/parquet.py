@@ -4,10 +4,10 @@ import io
 
 import polars as pl
 
-from compgen.data.examples import COLUMNS, SCHEMA, TOKENS, TRAIN, Dataset
+from compgen.data.examples import COLUMNS, SCHEMA, SIDES, TOKENS, TRAIN, Dataset
 from compgen.data.named import Columns, beside_words, tell_unread_split
 from compgen.data.records import word
-from compgen.data.tables import TOKEN, Placed
+from compgen.data.tables import TOKEN, Placed, tell_joined
 from compgen.errors import DataError
 
 
@@ -33,6 +33,8 @@ def of_frame(frame: pl.DataFrame, name: str, columns: Columns) -> Placed:
         frame = frame.rename(columns.renaming(frame.columns, name))
     if "target" not in columns.sides:
         frame = frame.with_columns(target=pl.lit([], dtype=TOKENS))
+    lines = [pl.col(side).str.strip_chars().str.contains("\n") for side in SIDES if frame.schema[side] == pl.String]
+    tell_joined(frame.select(pl.any_horizontal(pl.lit(False), *lines).sum()).item(), name)
     if "split" not in frame.columns:
         frame = frame.with_columns(split=pl.lit(TRAIN))
     checked = [_column(frame[column], name) for column in COLUMNS]

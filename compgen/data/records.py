@@ -19,7 +19,7 @@ from compgen.data.content import LONGEST_LINE, decoded, malformed, shown
 from compgen.data.examples import COLUMNS, SCHEMA, SIDES, TRAIN, Dataset
 from compgen.data.named import Columns, tell_unread_split
 from compgen.data.ragged import lists_of
-from compgen.data.tables import BLANK, Placed, check_tokens, lines_of
+from compgen.data.tables import BLANK, Placed, check_tokens, lines_of, tell_joined
 from compgen.data.unimorph import in_cells
 from compgen.errors import DataError, tell
 
@@ -252,6 +252,7 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, header: int 
     """
     numbers: list[int] = []
     found: list[dict[str, Any]] = []
+    joined = 0
     further: dict[str, None] = {}  # keys, in the order of their first occurrence
     words, names, called = tuple[str, ...](), dict[str, str](), dict[str, str]()
     empty: dict[str, Any] = {} if "target" in columns.sides else {"target": []}
@@ -264,10 +265,17 @@ def _placed(records: Iterable[Record], name: str, columns: Columns, header: int 
         further |= dict.fromkeys(key for key in record if key not in COLUMNS)
         if len(further) > MOST_KEYS:
             raise malformed(name, number, f"further key {len(further):,}", f"at most {MOST_KEYS:,} in all lines")
+        joined += any(has_lines(record.get(side)) for side in SIDES)
         _check_record(name, number, record, given, called)
         numbers.append(number)
         found.append(record)
+    tell_joined(joined, name)
     return Placed(_frame(found, further), pl.Series(numbers, dtype=pl.Int64))
+
+
+def has_lines(side: object) -> bool:
+    """Whether a side is a text of several lines."""
+    return isinstance(side, str) and "\n" in side.strip()
 
 
 def _frame(records: list[dict[str, Any]], further: Iterable[str]) -> pl.DataFrame:

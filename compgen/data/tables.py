@@ -59,6 +59,14 @@ def without_blanks(found: Placed, content: bytes | None, name: str) -> Placed:
     return Placed(found.frame.filter(~none), found.places.filter(~none))
 
 
+def tell_joined(count: int, name: str) -> None:
+    """Issue a Remark if there are texts of several lines, whose line ends are read as the spaces between tokens."""
+    if count:
+        examples = f"{count:,} example{'s have' if count > 1 else ' has'} a side of several lines, read as one"
+        advice = "where lines matter, as in code or comments, write line ends as tokens of their own"
+        tell(f"{name}: {examples}: {advice}")
+
+
 def check_tokens(dataset: Dataset, forbidden: str, why: str) -> None:
     """Raise DataError if a token matches the pattern `forbidden`, or is empty."""
     for column in ("source", "target"):

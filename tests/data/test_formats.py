@@ -429,3 +429,14 @@ def test_blank_lines_of_a_text_are_left_out_and_that_is_said(tmp_path, content, 
     with warnings.catch_warnings():
         warnings.simplefilter("error", Remark)
         read_dataset(tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "json", "parquet"])
+def test_sides_of_several_lines_are_counted(tmp_path, suffix, recwarn):
+    path = tmp_path / f"q.{suffix}"
+    made = pl.DataFrame({"source": ["a b", "c\n", "d"], "target": ["SELECT a -- all\nFROM b", "x", "y\nz"]})
+    write = {"csv": made.write_csv, "jsonl": made.write_ndjson, "json": made.write_json, "parquet": made.write_parquet}
+    write[suffix](path)
+    assert read_dataset(path).pairs()[2] == (["d"], ["y", "z"])
+    told = [str(one.message) for one in recwarn]
+    assert len(told) == 1 and f"{path}: 2 examples have a side of several lines, read as one: where lines" in told[0]
