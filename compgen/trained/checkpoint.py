@@ -10,6 +10,8 @@ import errno
 import hashlib
 import json
 import os
+import pickletools
+import re
 import warnings
 import zipfile
 from collections.abc import Set
@@ -41,6 +43,8 @@ VERSION = 2
 UNSEALED = 1  # the version without a digest
 KEYS = {"format", "meta", "weights", "pool"}
 TABLES = {"kind": str, "sampling": dict, "trained_on": dict}  # of the meta data; opening checks the rest
+# What the pickle in such a file names: how a tensor is put together, its numbers' type, and a table of a module.
+NAMED = re.compile(r"torch\._utils _rebuild_tensor_v2|torch \w+Storage|collections OrderedDict")
 MISFITS = (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, UserError, ValueError)
 
 
@@ -269,11 +273,32 @@ def _name_of(path: Path, stream: BinaryIO) -> str:
     return str(path) if str(path).isprintable() else f"/dev/fd/{stream.fileno()}"
 
 
+def _require_plain(pickled: bytes) -> None:
+    """Raise ValueError for a pickle that torch's reader would read, but that no checkpoint holds.
+
+    Of what else it may call, some takes any memory: `bytearray(10**12)`. And nothing but names and texts may be used
+    twice: of tuples, each holding the one before it twice, thirty take the reader hours, as their hash does.
+    """
+    last, shared = "", set[object]()
+    for operation, argument, _ in pickletools.genops(pickled):
+        if operation.name == "GLOBAL" and not NAMED.fullmatch(str(argument)):
+            raise ValueError(f"names {argument}")
+        if operation.name in ("BINPUT", "LONG_BINPUT"):
+            (shared.add if last in ("GLOBAL", "BINUNICODE") else shared.discard)(argument)
+        elif operation.name in ("BINGET", "LONG_BINGET") and argument not in shared:
+            raise ValueError("uses a value twice")
+        last = operation.name
+
+
 def _loaded(path: Path) -> dict[str, Any]:
     """The content of a file that torch.save wrote; ValueError if it would take more memory than the file."""
     with zipfile.ZipFile(path) as packed:  # torch reads older kinds of files, too, which say less of their sizes
-        if sum(entry.file_size for entry in packed.infolist()) > path.stat().st_size:
+        entries = packed.infolist()
+        if sum(entry.file_size for entry in entries) > path.stat().st_size:
             raise ValueError("compressed")
+        for entry in entries:
+            if entry.filename.endswith(".pkl"):
+                _require_plain(packed.read(entry))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the message of `_read` says it
         with path.open("rb") as stream:

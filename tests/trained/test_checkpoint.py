@@ -240,7 +240,8 @@ def test_tensors_whose_numbers_lie_in_those_of_others_take_no_memory(tmp_path):
             self.key = key
 
         def __reduce__(self):
-            return torch._utils._rebuild_tensor_v2, (Numbers(self.key), 0, (2**20,), (1,), False, OrderedDict())
+            size, stride = 2**20, 1  # the tuples of constants would be one for all tensors, which torch never writes
+            return torch._utils._rebuild_tensor_v2, (Numbers(self.key), 0, (size,), (stride,), False, OrderedDict())
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, one):
@@ -259,6 +260,29 @@ def test_tensors_whose_numbers_lie_in_those_of_others_take_no_memory(tmp_path):
     with pytest.raises(CheckpointError, match="not a checkpoint") as refused:
         Checkpoint.load(path)
     assert str(refused.value.__cause__) == "overlapping"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17  # KiB
+
+
+@pytest.mark.parametrize(
+    ("pickled", "says"),
+    [
+        # Of 26 tuples each holds the one before it twice; the last is a key, or no function, as a message would say.
+        (b"}" + b")q\x00" + b"".join(b"h%ch%c\x86q%c" % (n, n, n + 1) for n in range(26)) + b"K\x01s.", "value twice"),
+        (b")q\x00" + b"".join(b"h%ch%c\x86q%c" % (n, n, n + 1) for n in range(26)) + b")R.", "value twice"),
+        (b"X\x01\x00\x00\x00aq\x000]q\x00h\x00.", "value twice"),  # the text's place is the list's by then
+        (b"cbuiltins\nbytearray\nq\x00J\x00\x00\x00\x20\x85R.", "names builtins bytearray"),  # half a gigabyte
+    ],
+    ids=["hashed", "printed", "place", "bytearray"],
+)
+def test_a_pickle_that_keeps_the_reader_busy_or_takes_memory_is_not_read(tmp_path, pickled, says):
+    with zipfile.ZipFile(tmp_path / "p.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + pickled)
+        archive.writestr("archive/byteorder", "little")
+        archive.writestr("archive/version", "3\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CheckpointError, match="not a checkpoint") as refused:
+        Checkpoint.load(tmp_path / "p.pt")
+    assert says in str(refused.value.__cause__)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17  # KiB
 
 
