@@ -61,3 +61,10 @@ class Agreement:
         """The counts of the kept exchanges, in words."""
         right, of = self.kept
         return f"{of:,} exchanges that make the source of another example, {right / max(1, of):.1%} make its target"
+
+    def warnings(self, advice: str) -> list[str]:
+        """What to say where many of the samples will be wrong; the advice ends with what is particular to a method."""
+        if not self.doubtful:
+            return []
+        many = "many of the samples will be wrong; look at them, and try a stricter --agreement"
+        return [f"of {self.in_words()}: {many}, {advice}"]

@@ -11,7 +11,7 @@ in the target stays as it is.
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from itertools import count as count_from
 from math import prod
@@ -56,7 +56,7 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     Attributes, after `fit`:
         entries: the lexicon, in mode `pairs`.
-        agreeing: by type, how many exchanges within DATA agree, of how many.
+        agreement: of exchanges with the data, by type.
         ambiguous: in how many examples some word stays, because another has a symbol of it too (`Elsewhere`).
     """
 
@@ -111,7 +111,7 @@ class Lexsym(Augmenter[LexsymOptions]):
     def facts(self) -> dict[str, Any]:
         """The sizes of the lexicon and of its types, and how often exchanges agree with DATA."""
         sizes = {"words": len(self._symbols), "exchangeable": len(self._partners), "types": self.types}
-        return sizes | {"agreeing": self.agreeing, "ambiguous": self.ambiguous}
+        return sizes | {"agreeing": self.agreement.counts, "ambiguous": self.ambiguous}
 
     def no_more(self) -> str:
         """Say that exchanges make only known examples by now."""
@@ -119,26 +119,14 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def in_words(self) -> str:
         """The report in words, for people."""
-        right, total = self._agreement.kept
         said = f"{super().in_words()}; {len(self._partners):,} words of {counted(self.types, 'type')}"
-        said += f"; {right / total:.1%} of {total:,} exchanges within the data agree" if total else ""
+        said += f"; of {self.agreement.in_words()}" if self.agreement.kept[1] else ""
         stays = "a word is not exchanged, as others in the source have its symbol too"
         return said + (f"; in {counted(self.ambiguous, 'example')} {stays}" if self.ambiguous else "")
 
     def warnings(self) -> list[str]:
         """That exchanges rarely agree with the data."""
-        right, total = self._agreement.kept
-        if not self._agreement.doubtful:
-            return []
-        return [
-            f"of {total:,} exchanges within the data, {right / total:.1%} agree: many of the samples will be wrong; "
-            "look at them, and try a stricter --agreement, or correct a lexicon (--write-lexicon, --lexicon)"
-        ]
-
-    @property
-    def _agreement(self) -> Agreement:
-        """Of the exchanges of all types with the data."""
-        return Agreement(self.agreeing, self.agreeing.keys() - {one.type for one in self.entries})
+        return self.agreement.warnings("or correct a lexicon (--write-lexicon, --lexicon)")
 
     def explain(self, sample: dict[str, Any]) -> list[Shown]:
         """The example that was changed; words that were exchanged, and their symbols, are marked alike."""
@@ -148,8 +136,8 @@ class Lexsym(Augmenter[LexsymOptions]):
         tokens = {token for token, _ in shown.source}
         words = {_named({word: ""}): word for word in self._symbols if tokens.issuperset(word.split(JOINED))}
         for number, swap in enumerate(swaps.split()):
-            heads = (swap[:end] for end in range(len(swap), 0, -1))  # words and images may have equal signs
-            word = next((words[head] for head in heads if head in words), "")
+            heads = filter(swap.startswith, words)  # several, as words and images may have equal signs
+            word = words.get(max(heads, key=len, default=""), "")
             units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]
             marks |= dict.fromkeys(units, number)
         source, target = ([(token, marks.get(token, -1)) for token, _ in side] for side in (shown.source, shown.target))
@@ -157,8 +145,8 @@ class Lexsym(Augmenter[LexsymOptions]):
 
     def _find(self, pairs: Pairs, given: list[Entry] | None) -> None:
         """Find what words mean, and which may take each other's place; or go by a given lexicon."""
-        options, self.entries, self.agreeing = self.options, list[Entry](), dict[str, tuple[int, int]]()
-        self._weights: dict[str, float] = {}
+        options, self.entries, self.agreement = self.options, list[Entry](), Agreement({}, ())
+        self._weights: dict[str, float] = {}  # of words, in the reference
         self._permutes = options.mode == "pairs" and options.move in {None, "permute"}
         if options.mode == "pairs":
             partners = self._by_type(pairs, given)
@@ -173,7 +161,7 @@ class Lexsym(Augmenter[LexsymOptions]):
                 partners = lexicon.published_partners(pairs, found)
             self._symbols = {word: tuple(sorted(symbols)) for word, symbols in found.items()}
         self._partners = {word: others for word, others in partners.items() if others}
-        self.types = len({_type(word, others) for word, others in self._partners.items()})
+        self.types = len({id(others.group) for others in self._partners.values()})
 
     def _by_type(self, pairs: Pairs, given: list[Entry] | None) -> lexicon.Partners:
         """Find a lexicon with types, or take a given one, and leave out types that do not agree with the data."""
@@ -183,9 +171,10 @@ class Lexsym(Augmenter[LexsymOptions]):
         found = lexicon.find(pairs, options.aligner, options.links) if given is None else given
         if options.write_lexicon is not None:
             lexicon.write(Path(options.write_lexicon), found)
-        self.agreeing = lexicon.agreement(pairs, found)
+        counts = lexicon.agreement(pairs, found)
         # 55 of 100 is 0.55 exactly, but 0.55 times 100 is more than 55.
-        wrong = {name for name, (right, of) in self.agreeing.items() if of and right / of < options.agreement}
+        wrong = {name for name, (right, of) in counts.items() if of and right / of < options.agreement}
+        self.agreement = Agreement(counts, wrong)
         self.entries = [one for one in found if one.type not in (ALONE, *wrong)]
         self._symbols = {one.word: one.symbols for one in found}
         self._elsewhere = Elsewhere(pairs)
@@ -228,10 +217,9 @@ class Lexsym(Augmenter[LexsymOptions]):
         row, number = ranges(np.zeros_like(ways), ways)
         numbers = words(seed, np.arange(len(row)), SamplePurpose.SYMMETRIES, 2)
         keys = numbers[:, 0]
-        if self._weights and not self._permutes:  # a race at these rates: who is drawn first is so by weight
+        if self._weights:  # a race at these rates: who is drawn first is so by weight
             images = (image for host in self._hosts for word in host.words for image in self._partners[word])
-            rates = np.fromiter((self._weights.get(image, 1.0) for image in images), dtype=np.float64, count=len(row))
-            keys = -np.log((keys + 0.5) * 2.0**-32) / rates
+            keys = -np.log((keys + 0.5) * 2.0**-32) / np.array([self._weights[image] for image in images])
         order = np.argsort(keys, kind="stable")
         for place, change, pick in zip(*(some[order].tolist() for some in (row, number, numbers[:, 1])), strict=True):
             host = self._hosts[place]
@@ -264,7 +252,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         if self._permutes:
             change = self._permutation(host, others)
         else:
-            word = _at(host.words, pick)
+            word = host.words[int(pick * len(host.words))]
             weights = [*accumulate(self._weights.get(partner, 1.0) for partner in self._partners[word])]
             change = {word: self._partners[word][bisect(weights, others[0] * weights[-1])]}
         return host, change, int(pick * 2**32)
@@ -279,7 +267,7 @@ class Lexsym(Augmenter[LexsymOptions]):
                 free = [one for one in (word, *self._partners[word]) if _fits(old, self._symbols[one], lexemes)]
                 if not free:
                     return {}
-                image = _at(free, second)
+                image = free[int(second * len(free))]
             change[word], lexemes[old] = image, self._symbols[image]
         return change
 
@@ -329,16 +317,6 @@ def _put(side: Side, images: dict[str, str]) -> Side:
 
 def _named(moved: dict[str, str]) -> str:
     return " ".join(f"{word}={image}" for word, image in moved.items()).replace(JOINED, "_")
-
-
-def _at(some: Sequence[str], number: float) -> str:
-    """The member at a place from 0 to 1."""
-    return some[int(number * len(some))]
-
-
-def _type(word: str, others: Sequence[str]) -> Hashable:
-    """Return what is the same for all words of a type, in constant time where these share one list."""
-    return id(others.group) if isinstance(others, lexicon.Others) else frozenset([word, *others])
 
 
 def _joiner(dataset: Dataset, entries: Sequence[Entry]) -> Callable[[Side], Side]:

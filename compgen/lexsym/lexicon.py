@@ -22,7 +22,7 @@ from compgen.lexsym.alignment import Lexicon, Pairs, model1, simple
 from compgen.lexsym.elsewhere import Occurrences
 
 Aligner = Literal["model1", "companions", "simple"]
-Partners = Mapping[str, Sequence[str]]  # by word, the words that may take its place
+Partners = Mapping[str, "Others"]  # by word, the words that may take its place
 HEADER = ("type", "word", "symbols")  # of which there may be several
 ALONE = "-"  # the type of words that are not exchanged
 JOINED = "\x02"  # between the tokens of a phrase
@@ -232,12 +232,14 @@ def coded_partners(pairs: Pairs, lexicon: Lexicon) -> Partners:
             anywhere[word].add(" ".join(source[window]))
             if 0 < place < len(source) - 1:
                 inside[word].add(" ".join(source[window]))
-    found: dict[str, set[str]] = {word: set() for word in lexicon}
+    found = {word: {word} for word in lexicon}
     for one, other in combinations(sorted(lexicon), 2):
         if {text.replace(one, other) for text in anywhere[one]} & inside[other]:
             found[one].add(other)
             found[other].add(one)
-    return {word: sorted(others) for word, others in found.items()}
+    groups = {frozenset(group): sorted(group) for group in found.values()}  # a word may be in several
+    own = {word: groups[frozenset(group)] for word, group in found.items()}
+    return {word: Others(group, group.index(word)) for word, group in own.items()}
 
 
 def agreement(pairs: Pairs, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:

@@ -254,10 +254,9 @@ class Substitute(Augmenter[SubstituteOptions]):
             why = [f"example {row + 1}: {why}" for row, why in self.gold.left_out.items()]
             return [f"{len(why):,} examples have spans that cannot be used; {why[0]}"] if why else []
         if self.agreement.doubtful:
-            return [
-                f"of {self.agreement.in_words()}: many of the samples will be wrong; look at them, and try a "
-                "stricter --agreement, other rules to begin with (--config grammar_scan_companions), or a --grammar"
-            ]
+            return self.agreement.warnings(
+                "other rules to begin with (--config grammar_scan_companions), or a --grammar"
+            )
         if self._odd > ODD:
             return [
                 f"{self._odd:.0%} of the sources have two or more pairs of neighbouring tokens that DATA lacks, and "

@@ -24,3 +24,12 @@ def test_few_exchanges_tell_nothing_and_none_leave_nothing_out():
 def test_in_words():
     said = "1,000 exchanges that make the source of another example, 90.0% make its target"
     assert Agreement({"kept": (900, 1000), "not": (0, 9)}, ["not"]).in_words() == said
+
+
+def test_a_warning_says_how_many_and_what_to_do():
+    some = Agreement({"kept": (50, 100)}, [])
+    assert some.warnings("or do less") == [
+        f"of {some.in_words()}: many of the samples will be wrong; look at them, and try a stricter --agreement, or do "
+        "less"
+    ]
+    assert Agreement({"kept": (90, 100)}, []).warnings("or do less") == []

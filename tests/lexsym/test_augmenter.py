@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from compgen.augmenters.agreement import Agreement
 from compgen.augmenters.registry import make
 from compgen.data.catalog import load
 from compgen.data.downloads import MissingFileError
@@ -272,7 +273,7 @@ def test_orbits_of_scan(split, new, of_test):
     test = {(tuple(source), tuple(target)) for source, target in data.split("test").pairs()}
     assert len(made) == new and len(test & {(tuple(a), tuple(b)) for a, b in made.pairs()}) == of_test
     assert sorted(entry.word for entry in method.entries if entry.type == "t1") == ["jump", "look", "run", "walk"]
-    assert all(right == of for right, of in method.agreeing.values())
+    assert all(right == of for right, of in method.agreement.counts.values())
 
 
 @LONG
@@ -314,10 +315,11 @@ def test_exchanges_that_rarely_agree_are_a_warning(tmp_path):
     """Of types that are used alone: those that are left out say nothing of the samples."""
     path = lexicon(tmp_path, "t1|a|A", "t1|b|B")
     method = make("lexsym", lexicon=path, agreement=0).fit(dataset("a x -> A", "b x -> B B", "a y -> A y"))
+    method.sample()
     for right, warned in ((39, True), (71, False), (65, False), (64, True)):
-        method.agreeing = {"t1": (right, 72), "t2": (1, 400)}
+        method.agreement = Agreement({"t1": (right, 72), "t2": (1, 400)}, {"t2"})
         found = method.warnings()
-        assert bool(found) == warned
-        assert not found or found[0].startswith(f"of 72 exchanges within the data, {right / 72:.1%} agree: many of")
-    method.agreeing = {"t1": (1, 19)}  # too few to tell
+        assert bool(found) == warned and (not found or "or correct a lexicon (--write-lexicon, --lexicon)" in found[0])
+        assert f"of {method.agreement.in_words()}" in method.described()
+    method.agreement = Agreement({"t1": (1, 19)}, ())  # too few to tell
     assert not method.warnings()
