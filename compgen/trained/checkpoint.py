@@ -45,6 +45,7 @@ KEYS = {"format", "meta", "weights", "pool"}
 TABLES = {"kind": str, "sampling": dict, "trained_on": dict}  # of the meta data; opening checks the rest
 # What the pickle in such a file names: how a tensor is put together, its numbers' type, and a table of a module.
 NAMED = re.compile(r"torch\._utils _rebuild_tensor_v2|torch \w+Storage|collections OrderedDict")
+MOST_AGAIN = 12  # lists, tuples and tables: what is written has none, and so many hold at most 4,096 in one
 MISFITS = (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, UserError, ValueError)
 
 
@@ -276,17 +277,19 @@ def _name_of(path: Path, stream: BinaryIO) -> str:
 def _require_plain(pickled: bytes) -> None:
     """Raise ValueError for a pickle that torch's reader would read, but that no checkpoint holds.
 
-    Of what else it may call, some takes any memory: `bytearray(10**12)`. And nothing but names and texts may be used
-    twice: of tuples, each holding the one before it twice, thirty take the reader hours, as their hash does.
+    Of what else it may call, some takes any memory: `bytearray(10**12)`. And of tuples, each holding the one before it
+    twice, thirty take the reader hours, as their hash does: so few values but names and texts may be used again.
     """
-    last, shared = "", set[object]()
+    last, shared, again = "", set[object](), 0
     for operation, argument, _ in pickletools.genops(pickled):
         if operation.name == "GLOBAL" and not NAMED.fullmatch(str(argument)):
             raise ValueError(f"names {argument}")
         if operation.name in ("BINPUT", "LONG_BINPUT"):
             (shared.add if last in ("GLOBAL", "BINUNICODE") else shared.discard)(argument)
         elif operation.name in ("BINGET", "LONG_BINGET") and argument not in shared:
-            raise ValueError("uses a value twice")
+            again += 1
+            if again > MOST_AGAIN:
+                raise ValueError("uses many values again")
         last = operation.name
 
 
