@@ -123,9 +123,23 @@ def tell_maybe_csv(first: str, name: str) -> None:
 
 
 def separator(text: str) -> str:
-    """Return what separates the fields of CSV: what occurs most often in the first line, outside of quotes."""
-    bare = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
-    return max(SEPARATORS, key=bare.count)
+    """Return what separates the fields of CSV: the one of SEPARATORS that is in the first line, outside of quotes.
+
+    Of several, as in `runs;run;V,PRS`, it is the one that is equally often in the most lines, or else comes first.
+    """
+    first = _bare(text.lstrip().partition("\n")[0])
+    signs = sorted({*SEPARATORS} & {*first}, key=first.index) or [SEPARATORS[0]]
+    lines = _bare(text).split("\n") if len(signs) > 1 else []
+
+    def alike(sign: str) -> int:
+        return max(Counter(line.count(sign) for line in lines if sign in line).values(), default=0)
+
+    return max(signs, key=alike)
+
+
+def _bare(text: str) -> str:
+    """Return a text without what is in quotes."""
+    return re.sub(r'"[^"]*"', "", text)
 
 
 def _for_json(dataset: Dataset, name: str) -> pl.DataFrame:

@@ -239,6 +239,13 @@ def test_a_separator_within_quotes_is_none():
     assert separator("a,b;c,d") == ","
 
 
+def test_of_several_signs_the_one_that_is_equally_often_in_most_lines_separates():
+    assert separator("runs;run;V,PRS,3,SG\nwalked;walk;V,PST\n") == ";"
+    assert separator("run,runs,V;PRS;3;SG\n\nwalk,walked,V;PST\n") == ","
+    assert separator("no, go;no\nyes;yes\nodd\n") == ";"  # most lines are without a comma
+    assert separator("runs;run;V,PRS,3,SG\njumps;jump;V,PRS,3,SG\n") == ";"  # a tie: the first sign
+
+
 def test_names_that_are_usual_are_read_without_a_word(tmp_path):
     (tmp_path / "x.csv").write_text("source,target\na,b\n")
     with warnings.catch_warnings():
