@@ -310,7 +310,7 @@ def _advice(rows: list[tuple[int, list[Any]]]) -> tuple[str, str]:
         return f"{advice}; if these are names of columns of words, call them lemma, form and tags", ""
     if len(usable) > 1 and len({*first}) == len(first):
         sides = [name for name in usable if _may_be_side(columns[name])]
-        options = naming(*(sides + usable)[:2])
+        options = naming(*[*dict.fromkeys(sides + usable)][:2])
         return f"{advice}; if these are names, say which are meant, as: {options}", options
     return f"{advice}; {ALONE}" if len(usable) == 1 else advice, ""
 

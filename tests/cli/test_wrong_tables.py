@@ -248,6 +248,12 @@ def test_words_of_which_one_lacks_its_tags_are_not_learnt_from(folder):
         assert code == 2 and "line 7: " in text and "lemma TAB form TAB tags" in text, text
 
 
+def test_the_advised_columns_differ(folder):
+    written(folder, "numbers.csv", "text one,number\na b,1\nc d,2\n")
+    text = said("check", "numbers.csv")[1]
+    assert "say which are meant, as: --source 'text one' --target number\n" in text, text
+
+
 def test_of_many_names_of_splits_the_first_few_are_listed(folder):
     written(folder, "forms.tsv", "".join(f"{at}lemma\tN;PL\tform{at}\n" for at in range(300)))
     code, text = said("check", "forms.tsv")
