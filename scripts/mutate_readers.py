@@ -294,7 +294,7 @@ def _answers(verdict: Verdict, out: Path) -> Verdict:
 
 
 def language_models(folder: Path) -> list[str]:
-    """Models of each of KenLM's kinds, and two bundles, in a folder; their names."""
+    """Write a model of each of KenLM's kinds into a folder; return their names there, in the order of KINDS."""
     from tests.lm.test_native import KINDS, models
 
     made = models.__wrapped__ if hasattr(models, "__wrapped__") else models._get_wrapped_function()
