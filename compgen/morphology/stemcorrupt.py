@@ -44,8 +44,8 @@ class StemCorruptOptions(Options):
         0.5,
         gt=0,
         le=1,
-        description="Replace each character of the stem (a letter with its marks) with this probability, up to 1. The "
-        "new character may happen to be the same.",
+        description="Replace each character of the stem (a letter with its marks) with this probability, above 0 "
+        "and at most 1. The new character may happen to be the same.",
     )
     shortest: int = Field(
         SHORTEST,
