@@ -125,11 +125,12 @@ def check_time(seconds: float, elapsed: float, per_update: float, methods: int, 
     needed = max(training / (1 - FOR_AUGMENTING), elapsed + training) / SPARE
     minutes = math.ceil(MARGIN * needed / 60)
     if needed > seconds:
+        less = ["fewer --methods"] * (methods > 1) + ["--seeds 1"] * (seeds > 1)
+        ways = ["more --jobs if there are cores for them", *less]
         raise UserError(
             f"too little time: the least that can tell anything is {1 + plan.trials(methods)} trainings, {count} at a "
             f"time, of {FIRST_UPDATES} updates, which take {per_update:.2f} s each; with what methods take, and a "
-            f"margin: give --minutes {minutes} or more, more --jobs if there are cores for them, or fewer --methods or "
-            "--seeds"
+            f"margin: give --minutes {minutes} or more, or {', or '.join(ways)}"
         )
 
 

@@ -64,6 +64,15 @@ def test_what_is_refused_for_want_of_time_is_done_in_the_minutes_that_are_named(
             check_time(60 * (minutes - 1) / MARGIN, spent, per_update, methods, seeds, count)
 
 
+@pytest.mark.parametrize(
+    ("methods", "seeds", "advised"),
+    [(1, 1, ""), (1, 2, ", or --seeds 1"), (3, 3, ", or fewer --methods, or --seeds 1")],
+)
+def test_no_fewer_methods_or_seeds_than_one_are_advised(methods, seeds, advised):
+    with pytest.raises(UserError, match=rf"or more, or more --jobs if there are cores for them{advised}$"):
+        check_time(60, 10, 1.0, methods, seeds, 1)
+
+
 @given(METHODS, st.integers(1, 5))
 def test_more_time_never_gives_a_poorer_plan(methods, seeds):
     plans = [make_plan(seconds, 0.1, 2000, methods, seeds) for seconds in range(2000, 60_000, 2000)]
