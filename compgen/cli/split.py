@@ -72,7 +72,7 @@ def few_shot(
 ) -> None:
     """Train on 1,000 words with only a few past and future forms among them (Akyürek et al. 2021).
 
-    FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, validation, past, other and future, as examples of
+    FOLDER/LANGUAGE.hints-H.seed-S.tsv has the parts train, dev, past, other and future, as examples of
     inflection (lemma and tags to form). The splits with 4, 8 and 16 hints are the published ones. To learn analysis,
     swap the sides: `cgen data write FILE --swap -o analysis.tsv`.
 
@@ -133,11 +133,11 @@ def lemma(
     out: OutOption,
     train: float | None = option(None, "Train on this share of the examples. By default, 0.8.", ge=0, le=1),
     test: float | None = option(None, "Instead of --train: test on this share.", ge=0, le=1),
-    validation: float = option(0.1, "Validate on this share.", ge=0, le=1),
+    dev: float = option(0.1, "Keep this share for development, in a part dev; 0 is none.", ge=0, le=1),
     split: SplitOption = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Split inflections so that no lemma is in two of the parts train, validation and test (Goldman et al. 2022).
+    """Split inflections so that no lemma is in two of the parts train, dev and test (Goldman et al. 2022).
 
     DATA must be examples of inflection. Without --split, all of them are split again, whatever splits they were in.
 
@@ -149,10 +149,10 @@ def lemma(
     if test is not None:
         if train is not None:
             raise UserError("give --train or --test: the rest is the other part")
-        train = 1 - test - validation
+        train = 1 - test - dev
         if train <= 0:
-            raise UserError(f"--test {test:g} and --validation {validation:g} leave nothing to train on")
-    parts = by_lemma(load_split(data, split), 0.8 if train is None else train, validation, seed)
+            raise UserError(f"--test {test:g} and --dev {dev:g} leave nothing to train on")
+    parts = by_lemma(load_split(data, split), 0.8 if train is None else train, dev, seed)
     write_out(parts, out)
     say(parts.sizes())
 

@@ -52,7 +52,7 @@ def few_shot(words: Sequence[Word], language: str, hints: Sequence[int] = HINTS)
         past, future = (_shuffled(pool, held_out) for pool in chosen)
         parts = {
             "train": others[: TRAIN - 2 * count] + past[:count] + future[:count],
-            "validation": others[TRAIN : TRAIN + EVALUATION],
+            "dev": others[TRAIN : TRAIN + EVALUATION],
             "past": past[count : count + EVALUATION],
             "other": others[TRAIN + EVALUATION : TRAIN + 2 * EVALUATION],
             "future": future[count : count + EVALUATION],

@@ -266,7 +266,7 @@ def test_split_few_shot_writes_a_file_a_split(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     first, second = sorted((tmp_path / "out").iterdir())
     assert (first.name, second.name) == ("latin.hints-4.seed-0.tsv", "latin.hints-4.seed-1.tsv")
-    sizes = {"train": 1000, "validation": 100, "past": 100, "other": 100, "future": 100}
+    sizes = {"train": 1000, "dev": 100, "past": 100, "other": 100, "future": 100}
     assert read_dataset(first).splits == sizes
     assert "^A b" in first.read_text(encoding="utf-8")
     assert read_dataset(first) != read_dataset(second)
@@ -322,13 +322,13 @@ def test_split_lemma_and_swap(tmp_path):
     (tmp_path / "words").write_text("\n".join(pairs), encoding="utf-8")
     assert run("split", "lemma", tmp_path / "words", "-o", tmp_path / "parts.tsv").exit_code == 0
     parts = read_dataset(tmp_path / "parts.tsv")
-    assert parts.splits == {"train": 16, "validation": 2, "test": 2}
+    assert parts.splits == {"train": 16, "dev": 2, "test": 2}
     lemma = ("split", "lemma", tmp_path / "words", "-o", tmp_path / "tested.tsv", "--test")
     assert run(*lemma, 0.4).exit_code == 0
-    assert read_dataset(tmp_path / "tested.tsv").splits == {"train": 10, "validation": 2, "test": 8}
+    assert read_dataset(tmp_path / "tested.tsv").splits == {"train": 10, "dev": 2, "test": 8}
     for options, wrong in (
         ((0.4, "--train", 0.4), "give --train or --test"),
-        ((0.9,), "--test 0.9 and --validation 0.1 leave nothing to train on"),
+        ((0.9,), "--test 0.9 and --dev 0.1 leave nothing to train on"),
         ((0,), "leave nothing to test on"),
     ):
         assert wrong in str(run(*lemma, *options).exception)

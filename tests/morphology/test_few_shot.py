@@ -9,7 +9,7 @@ from compgen.morphology.few_shot import HINTS, few_shot
 
 FOLDS = {
     "train": ("train_easy", "train_hard"),
-    "validation": ("val_easy",),
+    "dev": ("val_easy",),
     "past": ("val_hard",),
     "other": ("test_easy",),
     "future": ("test_hard",),
@@ -52,7 +52,7 @@ def test_past_and_future_are_hints_in_training_and_tests_beside_it():
     for split in made:
         assert {part: len(found) for part, found in split.parts.items()} == {
             "train": 1000,
-            "validation": 100,
+            "dev": 100,
             "past": 100,
             "other": 100,
             "future": 100,

@@ -17,16 +17,16 @@ def paradigms(lemmas, forms=4):
 
 @given(st.integers(0, 100), st.lists(st.text("abcd", min_size=1), unique=True, min_size=12, max_size=60))
 def test_no_lemma_is_in_two_parts(seed, lemmas):
-    made = by_lemma(paradigms(lemmas), train=0.5, validation=0.25, seed=seed)
+    made = by_lemma(paradigms(lemmas), train=0.5, dev=0.25, seed=seed)
     found = [{"".join(split_tags(source)[0]) for source, _ in made.split(part).pairs()} for part in made.splits]
     assert sum(map(len, found)) == len(set().union(*found)) == len(lemmas)
     assert abs(made.splits["train"] - len(made) / 2) <= 4
 
 
 def test_shares_are_those_that_are_meant():
-    assert by_lemma(paradigms("abcdefghij"), train=0.1, validation=0.2).splits == {
+    assert by_lemma(paradigms("abcdefghij"), train=0.1, dev=0.2).splits == {
         "train": 4,
-        "validation": 8,
+        "dev": 8,
         "test": 28,
     }
 
@@ -42,7 +42,7 @@ def test_lemmas_are_drawn_by_the_seed_and_count_by_their_forms():
 
 def test_lemmas_may_have_capitals():
     words = [inflection((lemma, f"{lemma}s", ("N", "PL"))) for lemma in ("LKW", "Haus", "haus")]
-    assert by_lemma(Dataset.from_pairs(words), 0.3, 0.3).splits == {"train": 1, "validation": 1, "test": 1}
+    assert by_lemma(Dataset.from_pairs(words), 0.3, 0.3).splits == {"train": 1, "dev": 1, "test": 1}
 
 
 def test_what_leaves_a_part_empty_is_refused():
