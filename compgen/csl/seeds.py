@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from compgen.csl.rules import FIRST, Alphabet, Grammar, Rule, codes, examples
-from compgen.data.brackets import CLOSING
+from compgen.data.brackets import CLOSING, labelled
 from compgen.data.examples import Dataset
 from compgen.data.ragged import ranges
 
@@ -64,8 +64,9 @@ def names(dataset: Dataset) -> Grammar:
     """Seed rules x -> f ( x ) for phrases that sides share, where f is a function that is there for such phrases.
 
     So `texas` means `stateid ( texas )` and `boston` means `cityid ( boston , _ )`; other phrases mean themselves, as
-    in `exact_matches`. A function is there for phrases if nearly all its terms have one and no term inside, and if
-    these phrases stand there rather than elsewhere. Raises DataError as `examples`.
+    in `exact_matches`. The label of a bracket is a function: `buy milk` means `[SL:TODO buy milk ]`. A function is
+    there for phrases if nearly all its terms have one and no term inside, and if these phrases stand there rather than
+    elsewhere. Raises DataError as `examples`.
 
     This is not in the paper, whose names are placeholders. With names in terms of their own, the rules for whole
     questions take these terms in, and nothing between a name and a question is learned.
@@ -84,15 +85,17 @@ def names(dataset: Dataset) -> Grammar:
 
 def _counts(alphabet: Alphabet, pairs: Iterable[Rule]) -> tuple[Counter[str], Counter[str], _Terms]:
     """Count the phrases that sides share, the functions, and the phrases in each term that has no other term inside."""
-    unwanted, opening, closing = (set(alphabet.encode(some)) for some in (_LEFT_OUT, CLOSING.values(), CLOSING))
+    some = (_LEFT_OUT, CLOSING.values(), CLOSING, labelled({*alphabet.tokens}))
+    unwanted, opening, closing, labels = ({*alphabet.encode(tokens)} for tokens in some)
     phrases, terms, with_phrase = Counter[str](), Counter[str](), _Terms()
     for pair in pairs:
         shared = [*_shared(*pair, unwanted)]
         phrases.update(shared)
-        for term in _terms(pair.target, opening, closing):
+        for term in _terms(pair.target, opening, closing, labels):
             terms[term[0]] += 1
-            if opening.isdisjoint(term[2:]):
-                with_phrase.update((term[0], phrase, term) for phrase in shared if phrase in term[2:-1])
+            inside = term[1:-1] if term[0] in labels else term[2:-1]
+            if not (opening | labels) & {*inside}:
+                with_phrase.update((term[0], phrase, term) for phrase in shared if phrase in inside)
     return phrases, terms, with_phrase
 
 
@@ -108,16 +111,18 @@ def _for_phrases(phrases: Counter[str], terms: Counter[str], with_phrase: _Terms
     }
 
 
-def _terms(target: str, opening: set[str], closing: set[str]) -> Iterator[str]:
-    """Yield the terms f ( ... ) of a target."""
-    opened: list[int] = []
+def _terms(target: str, opening: set[str], closing: set[str], labels: set[str]) -> Iterator[str]:
+    """Yield the terms f ( ... ) and [f ... ] of a target."""
+    starts: list[int] = []
     for place, letter in enumerate(target):
         if letter in opening:
-            opened.append(place)
-        elif letter in closing and opened:
-            start = opened.pop()
-            if start:
-                yield target[start - 1 : place + 1]
+            starts.append(place - 1)
+        elif letter in labels:
+            starts.append(place)
+        elif letter in closing and starts:
+            start = starts.pop()
+            if start >= 0:
+                yield target[start : place + 1]
 
 
 def companions(dataset: Dataset) -> Grammar:

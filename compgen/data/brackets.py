@@ -1,4 +1,7 @@
-"""Brackets, and whether they pair."""
+"""Brackets, whether they pair, and those that have a label."""
+
+import re
+from collections.abc import Collection
 
 CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -12,3 +15,15 @@ def balanced(text: str) -> bool:
         elif letter in CLOSING and (not opened or opened.pop() != CLOSING[letter]):
             return False
     return not opened
+
+
+_LABELLED = re.compile(r"[(\[{][^\W\d][^()\[\]{}]*")
+
+
+def labelled(tokens: Collection[str]) -> set[str]:
+    """Return the opening brackets with the label of what they enclose: `[SL:TODO` of `[SL:TODO buy milk ]`.
+
+    There are such only where the closing bracket is a token, too.
+    """
+    closed = {opening for closing, opening in CLOSING.items() if closing in tokens}
+    return {token for token in tokens if token[:1] in closed and _LABELLED.fullmatch(token)}

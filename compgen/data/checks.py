@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from compgen.data.brackets import balanced
+from compgen.data.brackets import balanced, labelled
 from compgen.data.examples import COLUMNS, PREDICTED, SIDES, TRAIN, Dataset
 from compgen.data.named import SPLITS, TAGS, USUAL, plain, unnamed_forms
 from compgen.data.signs import JOINER, PIECE
@@ -35,6 +35,7 @@ APART = (
 BACK = "answers keep them: where they must not, write --signs marked, and then answers with --signs joined"
 WORD = r"^(?:(?:[^\p{Uppercase}\d\s]|\^[\p{Uppercase}\d])\s+)+(?:[\p{Uppercase}\d]\S*\s*)+$"  # letters, then tags
 QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
+GLUED = rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S"  # a bracket in a token
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 
@@ -378,11 +379,18 @@ def copies(rows: pl.DataFrame) -> Finding | None:
 
 
 def glued(rows: pl.DataFrame) -> Finding | None:
-    """Brackets that are part of tokens, in most rows of a side with several tokens."""
-    inside = {side: rows[side].str.contains(rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S") for side in SIDES}
+    """Brackets that are part of tokens, and are no brackets with labels, in most rows of a side with several tokens."""
+    inside = {side: _unlabelled(rows[side]).str.contains(GLUED) for side in SIDES}
     sides = [side for side in SIDES if 2 * (inside[side] & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height]
     what = f"brackets in {' and '.join(f'{side}s' for side in sides)} are parts of tokens"
     return Finding("note", what, [], f"{APART}, so that parts can be exchanged; {BACK}") if sides else None
+
+
+def _unlabelled(side: pl.Series) -> pl.Series:
+    """Return texts without the brackets that have labels: methods see that these are brackets."""
+    tokens = side.str.extract_all(r"\S+")
+    labels = labelled({*tokens.explode().drop_nulls()})
+    return tokens.list.eval(pl.element().filter(~pl.element().is_in([*labels]))).list.join(" ") if labels else side
 
 
 def marks(rows: pl.DataFrame) -> Finding | None:

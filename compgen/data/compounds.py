@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from compgen.data.brackets import CLOSING, labelled
 from compgen.data.examples import Dataset
 from compgen.errors import DataError, tell
 
@@ -29,8 +30,9 @@ class Trees:
     Atoms are the tokens other than brackets and commas, each with its number of arguments if `arity` (Qiu et al. 2022;
     plain tokens are those of Shaw et al. 2021). A compound is (function, number of arguments, position, head of the
     argument there): `most` above has three. The head is all that an argument has outside its brackets, so labels as in
-    `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name. Brackets that
-    do not match are a DataError, which says in which target.
+    `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name; one with a
+    label is named by it: `[SL:TODO buy milk ]` is `[SL:TODO ( buy milk )`. Brackets that do not match are a DataError,
+    which says in which target.
     """
 
     arity: bool = True
@@ -81,8 +83,8 @@ INVENTORY = "Trees() or Ngrams() of compgen.data.compounds"  # what is expected,
 
 def bracketed(dataset: Dataset) -> bool:
     """Whether most distinct targets have brackets for tokens, which match: a few, as in SQL, make no trees."""
-    distinct = {tuple(target) for target in dataset.frame["target"].to_list()}
-    return 2 * sum(map(_nests, distinct)) > len(distinct)
+    distinct = [*dict.fromkeys(map(tuple, dataset.frame["target"].to_list()))]
+    return 2 * sum(map(_nests, _plain(distinct))) > len(distinct)
 
 
 def _nests(target: Sequence[str]) -> bool:
@@ -160,14 +162,26 @@ class _Tree(NamedTuple):
 
 
 def _trees(dataset: Dataset) -> Iterator[_Tree]:
-    for target in dataset.frame["target"].to_list():
+    targets = dataset.frame["target"].to_list()
+    for target, plain in zip(targets, _plain(targets), strict=True):
         try:
-            yield _tree(target)
+            yield _tree(plain)
         except ValueError as error:
             raise DataError(
                 f"{error} in the target {' '.join(target)!r:.200}; `cgen check` lists all such examples, "
                 "and its --fix writes the data without them"
             ) from None
+
+
+def _plain(targets: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return the targets, with `[f ( x )` for `[f x ]` where brackets have labels."""
+    labels = labelled({token for target in targets for token in target})
+    if not labels:
+        return targets
+    kinds = {label[0] for label in labels}
+    written = {label: [label, _OPEN] for label in labels} | {kind: [_OPEN] for kind in kinds}
+    written |= {closing: [_CLOSE] for closing, opening in CLOSING.items() if opening in kinds}
+    return [[one for token in target for one in written.get(token, [token])] for target in targets]
 
 
 def _tree(target: Sequence[str]) -> _Tree:
@@ -182,7 +196,7 @@ def _tree(target: Sequence[str]) -> _Tree:
             open_.append((len(tree.names) - 1 if named else None, [[]]))
         elif token == _CLOSE:
             if len(open_) == 1:
-                raise ValueError("found ')', expected a '(' before it")
+                raise ValueError("found a closing bracket, expected an opening one before it")
             place, arguments = open_.pop()
             # An argument that is brackets alone has no head, but is one: `f ( ( a ) )` is not `f ( )`.
             heads = [] if previous == _OPEN else [" ".join(argument) for argument in arguments]
@@ -197,5 +211,5 @@ def _tree(target: Sequence[str]) -> _Tree:
             tree.names.append((token, 0))
         previous = token
     if len(open_) > 1:
-        raise ValueError(f"found {len(open_) - 1} of '(' that are not closed, expected a ')' for each")
+        raise ValueError(f"open brackets at the end: {len(open_) - 1}, expected a closing one for each")
     return tree

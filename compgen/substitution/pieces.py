@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from compgen.csl.rules import Grammar, template
-from compgen.data.brackets import CLOSING
+from compgen.data.brackets import CLOSING, labelled
 from compgen.data.ragged import Ints, runs
 from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
@@ -40,8 +40,11 @@ class Classifier:
         self.grammar, self.classes, self._types = grammar, classes, dict(types)
         self._forms = [(template(rule.source), template(rule.target)) for rule in grammar.rules]
         self._arity = [rule.arity for rule in grammar.rules]
-        brackets = [(token in CLOSING.values()) - (token in CLOSING) for token in grammar.alphabet.tokens]
-        self._bracket = dict(zip(grammar.alphabet.encode(grammar.alphabet.tokens), brackets, strict=True))
+        tokens, encode = grammar.alphabet.tokens, grammar.alphabet.encode
+        labels = labelled({*tokens})
+        brackets = [(token in CLOSING.values() or token in labels) - (token in CLOSING) for token in tokens]
+        self._bracket = dict(zip(encode(tokens), brackets, strict=True))
+        self._labels = {*encode(labels)}  # brackets that are their own predicates
 
     @property
     def bracketed(self) -> bool:
@@ -65,8 +68,7 @@ class Classifier:
                     continue
                 before, _, _ = self.grammar.rules[rule].target.partition(chr(number + 1))
                 left[child] = left[node] + template(before).format(*(targets[one] for one in below[node]))
-                place = self._open(left[child])
-                found[child] = decode(left[child][place - 1])[0] if place > 0 else ""
+                found[child] = "".join(decode(self._above(left[child])))
         return found
 
     def derived(self, rules: Sequence[int], hole: int = CLOSED) -> tuple[list[list[int]], list[str], list[str]]:
@@ -88,20 +90,21 @@ class Classifier:
         for before, letter in zip(" " + target, target, strict=False):
             bracket = self._bracket.get(letter, 0)
             if bracket > 0:
-                found.add((above[-1], before))
-                above.append(before)
+                head = letter if letter in self._labels else before
+                found.add((above[-1], head))
+                above.append(head)
             elif bracket < 0 and len(above) > 1:
                 above.pop()
         return found
 
-    def _open(self, left: str) -> int:
-        """The place of the innermost bracket that is open at the end of a part of a target, or -1."""
+    def _above(self, left: str) -> str:
+        """The predicate of the innermost bracket that is open at the end of a part of a target; empty if none is."""
         depth = 0
         for place in reversed(range(len(left))):
             depth += self._bracket[left[place]]
             if depth > 0:
-                return place
-        return -1
+                return left[place] if left[place] in self._labels else left[:place][-1:]
+        return ""
 
 
 def _numbered(classes: Sequence[Sequence[str]], fixed: Sequence[Set[int]]) -> tuple[list[list[int]], int]:

@@ -257,7 +257,7 @@ MISTAKES = [
     ("data split lemma capitals.tsv -o x.tsv", "expected the letters of a lemma and tags (examples of inflection)"),
     ("predict p.pt one.csv", "one.csv: no examples: found one line, which is read as the names of the columns"),
     ("data split lemma pairs.tsv -o x.tsv", "found the source 'walk', expected the letters of a lemma and tags"),
-    ("data split tmcd brackets.tsv -o x.tsv", "found 1 of '(' that are not closed, expected a ')' for each"),
+    ("data split tmcd brackets.tsv -o x.tsv", "open brackets at the end: 1, expected a closing one for each"),
     ("data split tmcd pairs.tsv -o x.tsv --test 2", "fewer test examples, or a smaller number (--least of `cgen data"),
     ("data quality more.jsonl --train pairs.tsv -n 50 --strict", "--strict: 2 warnings above: more.jsonl is not as it"),
     ("evaluate p.pt sentences.txt", "found an example without a target, expected targets to score by"),

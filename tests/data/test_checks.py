@@ -110,6 +110,12 @@ def test_words_that_sides_share_but_for_marks_are_said():
     assert not findings(rows(("in 1997", "year ￭( 1997 ￭)"), ("￭1998 too", "year ￭( ￭1998 ￭)")))
 
 
+def test_brackets_with_labels_are_not_glued():
+    assert checks.glued(rows(("buy milk", "[IN:REMIND [SL:TODO buy milk ] ]"), ("skip", "[IN:SKIP ]"))) is None
+    for target in ("[IN:REMIND [SL:TODO buy milk]]", "(lambda $0 (f $0 g(x) ) )"):
+        assert checks.glued(rows(("buy milk", target))).what == "brackets in targets are parts of tokens"
+
+
 def test_signs_and_letters_without_spaces_are_set_apart_where_there_are_some():
     for text, several in (
         ("answer(count(river))", True),

@@ -51,6 +51,24 @@ def test_trees_may_have_labels_no_names_no_arguments_and_no_brackets():
     assert Trees().atoms(Dataset.from_pairs([no_argument, bare])) == [Counter([("now", 0)]), Counter([("jump", 0)])]
 
 
+def test_brackets_with_labels_are_functions():
+    data = targets("[IN:REMIND [SL:TODO call [SL:WHO mom ] ] [SL:DATE at ( 5 ) ] ]", "[IN:SKIP ]")
+    assert [{*bag} for bag in Trees().compounds(data)] == [
+        {
+            ("[IN:REMIND", 1, 0, "[SL:TODO [SL:DATE"),
+            ("[SL:TODO", 1, 0, "call [SL:WHO"),
+            ("[SL:WHO", 1, 0, "mom"),
+            ("[SL:DATE", 1, 0, "at"),
+            ("at", 1, 0, "5"),
+        },
+        set(),
+    ]
+    assert Trees().atoms(data)[1] == Counter([("[IN:SKIP", 0)])
+    assert usual_inventory(data) == Trees()
+    with pytest.raises(DataError, match=r"open brackets at the end: 1, .* in the target '\[a \[b c \]'"):
+        Trees().atoms(targets("[a [b c ]"))
+
+
 def test_an_argument_that_is_brackets_alone_is_one():
     data = targets("f ( ( a ) )")
     assert Trees().compounds(data) == [Counter([("f", 1, 0, ""), ("", 1, 0, "a")])]
@@ -60,9 +78,9 @@ def test_an_argument_that_is_brackets_alone_is_one():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("f ( a ) )", r"found '\)', expected a '\(' before it in the target 'f \( a \) \)'"),
-        (") f (", r"found '\)'"),
-        ("f ( g ( a )", r"found 1 of '\(' that are not closed"),
+        ("f ( a ) )", r"found a closing bracket, expected an opening one before it in the target 'f \( a \) \)'"),
+        (") f (", "found a closing bracket"),
+        ("f ( g ( a )", "open brackets at the end: 1"),
     ],
 )
 def test_brackets_that_do_not_match_are_refused(target, message):

@@ -80,6 +80,23 @@ def test_heads_under_heads():
     }
 
 
+def test_brackets_with_labels_are_predicates():
+    lines = (
+        "remind to NT_1 NT_2 ### [IN:REMIND [SL:TODO NT_1 ] [SL:DATE NT_2 ] NT_1 ]",
+        "run ### [IN:RUN ]",
+        "now ### now",
+    )
+    grammar = Grammar.parse(lines)
+    classifier = Classifier(grammar, "predicate")
+    names = [grammar.alphabet.text(rule).partition(" ###")[0] for rule in grammar.rules]
+    rules = [names.index(name) for name in ("remind to NT_1 NT_2", "run", "now")]
+    assert classifier.classify(rules) == ["root ", "[SL:TODO", "[SL:DATE"]
+    _, _, (target, *_) = classifier.derived(rules)
+    spelled = {tuple("".join(grammar.alphabet.decode(one)) for one in pair) for pair in classifier.heads(target)}
+    todo = {("[IN:REMIND", "[SL:TODO"), ("[SL:TODO", "[IN:RUN"), ("[IN:REMIND", "[SL:DATE"), ("[IN:REMIND", "[IN:RUN")}
+    assert spelled == {("", "[IN:REMIND"), *todo}
+
+
 def all_made(classes, chains="no", span=None):
     table = Table.of(Classifier(GRAMMAR, classes), derivations(HOST, DONOR), chains, span)
     every = table.every()
