@@ -7,7 +7,7 @@ spaces. In sentences all targets are empty.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -134,8 +134,8 @@ def header(rows: pl.DataFrame) -> Finding | None:
     )
 
 
-def strange_first(rows: pl.DataFrame) -> Finding | None:
-    """The first row has a few words that no other row has, which is rare: names of columns, perhaps."""
+def strange_first(rows: pl.DataFrame, fields: Sequence[str]) -> Finding | None:
+    """The first row, of these fields, has a few words that no other row has, which is rare: names of columns?"""
     bags = [{*source.split(), *target.split()} for source, target in rows.select(SIDES).iter_rows()]
     held = Counter(token for bag in bags for token in bag)
     strange = [all(held[token] == 1 for token in bag) for bag in bags]
@@ -146,18 +146,21 @@ def strange_first(rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "note",
-        f"all words of the first line ({' | '.join(first)}) occur in no other: is it a header?",
+        f"all words of the first line ({' | '.join(fields)}) occur in no other: is it a header?",
         [rows["number"][0]],
-        f"if it names the columns, delete it, or say {naming(*first)}",
+        f"if it names the columns, delete it, or say {naming(*fields)}",
     )
 
 
-def naming(source: str, target: str) -> str:
-    """Return the options that name two columns; the other way round if only then a name has a usual one as its part."""
-    parts = [re.split(r"[\W_]+", name.lower()) for name in (source, target)]
-    usual = [[any(part in USUAL[side] for part in some) for some in parts] for side in SIDES]
-    if (usual[0][1] or usual[1][0]) and not (usual[0][0] or usual[1][1]):
-        source, target = target, source
+def naming(*names: str) -> str:
+    """Return the options that name two columns: those with a usual name as a part of theirs, or the first ones."""
+    left, chosen = [*names], dict[str, str]()
+    for side in SIDES:
+        usual = (name for name in left if {*re.split(r"[\W_]+", name.lower())} & {*USUAL[side]})
+        if name := next(usual, ""):
+            left.remove(name)
+            chosen[side] = name
+    source, target = [chosen.get(side) or left.pop(0) for side in SIDES]
     return shlex.join(["--source", source.strip(), "--target", target.strip()])
 
 

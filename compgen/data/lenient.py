@@ -310,7 +310,7 @@ def _advice(rows: list[tuple[int, list[Any]]]) -> tuple[str, str]:
         return f"{advice}; if these are names of columns of words, call them lemma, form and tags", ""
     if len(usable) > 1 and len({*first}) == len(first):
         sides = [name for name in usable if _may_be_side(columns[name])]
-        options = naming(*[*dict.fromkeys(sides + usable)][:2])
+        options = naming(*dict.fromkeys(sides + usable))
         return f"{advice}; if these are names, say which are meant, as: {options}", options
     return f"{advice}; {ALONE}" if len(usable) == 1 else advice, ""
 
@@ -338,13 +338,13 @@ def _by_position(table: Table, rows: list[tuple[int, list[Any]]]) -> Table:
         number, names = rows[0]
         if not re.search(ID, names[0]):  # all others are ids
             what = f"the first line ({' | '.join(names)}) is names of columns"
-            findings.append(Finding("warning", what, [number], f"delete it; --fix does; or say {naming(*names[1:3])}"))
+            findings.append(Finding("warning", what, [number], f"delete it; --fix does; or say {naming(*names[1:])}"))
             rows = rows[1:]
     findings += _unread_fields(width - first)
     order = range(first, min(width, first + 3))
     meaning = "id TAB " * first + " TAB ".join(COLUMNS[: len(order)]) if width > 1 else "sentences, one a line"
     frame = _frame([(number, *(fields[at] if at < len(fields) else None for at in order)) for number, fields in rows])
-    if table.format == "tsv" and (strange := strange_first(frame)):
+    if table.format == "tsv" and (strange := strange_first(frame, rows[0][1][first:])):
         findings.append(strange)
     return table._replace(meaning=meaning, rows=frame, findings=findings)
 

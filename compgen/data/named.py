@@ -16,7 +16,8 @@ USUAL = {
     ),
     "target": (
         *("target", "tgt", "trg", "output", "outputs", "query", "sql", "logical_form", "logicalform", "lf", "funql"),
-        *("program", "parse", "meaning", "mr", "action", "actions", "answer", "completion", "response"),
+        *("program", "parse", "semantic_parse", "meaning", "mr", "action", "actions"),
+        *("answer", "completion", "response"),
     ),
 }
 BESIDE = ("id", "split")  # usual names of columns that are neither source nor target

@@ -37,6 +37,7 @@ WRONG = [
         0,
         "say --source Anweisung --target 'unser Pr",
     ),
+    ("topv2.tsv", "domain\tutterance\tsemantic_parse\nm\ta b\t[c b ]\n", 0, "columns 'utterance' and 'semantic_parse'"),
     ("known_header.tsv", "source\ttarget\na b\tc d\n", 0, "columns 'source' and 'target'; train 1"),
     ("quotes.tsv", '"a, b"\tc\nd\te\n', 0, "warning  line 1: sides in double quotes"),
     ("doubled.tsv", 'd\te\n"say ""x"""\t"c"\n', 0, "warning  line 2: sides in double quotes"),
@@ -209,6 +210,12 @@ UNLEARNT = [
         "not among them\n         lines are source TAB target",
     ),
     ("own_names.tsv", "a\tb\tmine\nc\td\tmine\n", "names of splits: mine; train is not among them"),
+    (
+        "third_header.tsv",
+        "thema\tutterance\ttop parse\n" + "music\ta b\t[c b ]\n" * 19,
+        "note     line 1: all words of the first line (thema | utterance | top parse) occur in no other: is it a "
+        "header?\n         if it names the columns, delete it, or say --source utterance --target 'top parse'",
+    ),
 ]
 
 
