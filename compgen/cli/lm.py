@@ -111,7 +111,6 @@ def train(texts: TextArgument, options: TrainOptions) -> None:
     chosen = options.model_dump(include={"order", "fallback", "memory", "kind", "quantise"})
     estimation = Estimation(prune=tuple(counts), **chosen)
     check_input_once(*map(str, texts))
-    check_apart(options.out, *texts)
     found = estimate(texts, options.out, estimation, options.temporary)
     write_record(options.out, {"texts": list(map(str, texts)), **found})
     grams = " ".join(f"{count:,}" for count in found["ngrams"])

@@ -15,7 +15,7 @@ from typing import Any
 
 from compgen.data.content import name_of
 from compgen.errors import DataError, UserError, how_it_ended
-from compgen.files import atomic_path, check_writable, writing
+from compgen.files import atomic_path, check_apart, check_writable, writing
 from compgen.lm.install import plain, program
 from compgen.lm.scoring import line_of, opened, score, split_words, unit_of
 
@@ -86,12 +86,13 @@ def estimate(
 
     Raises:
         DataError: a text is missing, bad or empty, or too small for its discounts.
-        UserError: the programs are not installed, or fail; `out` cannot be written; or `estimation` has options of
-            binary models and `out` is ARPA.
+        UserError: the programs are not installed, or fail; `out` is one of the texts or cannot be written; or
+            `estimation` has options of binary models and `out` is ARPA.
     """
     given = [texts] if isinstance(texts, str | Path) else texts
     estimation, paths, out = estimation or Estimation(), [*map(Path, given)], Path(out)
     _check_suffix(out, estimation)
+    check_apart(out, *paths)
     if temporary is not None and not Path(temporary).is_dir():
         raise UserError(f"{temporary}: no such folder to sort in")
     check_writable(out)

@@ -122,8 +122,8 @@ def experiment(
             read would be overwritten, or the folder holds another run or other files. A new folder is left as it was.
     """
     need_scipy()
-    if not all(0 <= seed < 2**64 for seed in seeds):
-        raise UserError(f"seeds {list(seeds)}: expected whole numbers from 0 on, less than 2^64")
+    if not seeds or len({*seeds}) < len(seeds) or not all(0 <= seed < 2**64 for seed in seeds):
+        raise UserError(f"seeds {list(seeds)}: expected different whole numbers from 0 on, less than 2^64")
     for path in outputs(folder, scheme, seeds):
         check_apart(path, validation, test, *partners)
     if (training.frame["target"].list.len() > 0).any():

@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 
 from compgen.data.content import suffix_of
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path, open_text, writing
+from compgen.files import atomic_path, check_apart, open_text, writing
 from compgen.lm.mixture import LN10, Floats, Mixture, Perplexity
 from compgen.lm.scoring import DATA, Scores, score
 
@@ -41,13 +41,16 @@ def measure(
 
     Raises:
         DataError: the text is bad or empty.
-        UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written, or
-            has the suffix of a format that it would not be in.
+        UserError: a model cannot be read, models of the mixture know different words, or a file cannot be written, is
+            read, too, or has the suffix of a format that it would not be in.
     """
     _check_suffix("sentences", sentences, ".tsv")
     _check_suffix("tokens", tokens, ".tsv", ".parquet")
-    result = Perplexity()
+    result, given = Perplexity(), () if isinstance(mixture, Mixture) else (mixture,)
     mixture = mixture if isinstance(mixture, Mixture) else Mixture.open(mixture)
+    for out in (sentences, tokens):
+        if out is not None:
+            check_apart(Path(out), text, *given, *mixture.models)
     with ExitStack() as stack:
         rows = None
         if sentences is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgen.errors import DataError, UserError
-from compgen.files import atomic_path, linked
+from compgen.files import atomic_path, check_apart, linked
 from compgen.lm.estimation import MAX_ORDER
 from compgen.lm.scoring import Scores, is_neural, paths_of, place_of, require_one_vocabulary, words_of
 from compgen.runtime.manifest import strict_json
@@ -74,9 +74,11 @@ class Mixture:
         """Write what `open` reads. The models stay where they are; their paths are relative to `path`.
 
         Raises:
-            UserError: the weights are no numbers from 0 on that sum to one, or the file cannot be written.
+            UserError: the weights are no numbers from 0 on that sum to one, or the file cannot be written or is one of
+                the models.
         """
         path = Path(path)
+        check_apart(path, *self.models)
         _weights(self.weights.tolist(), len(self.models), path)
         folder = os.path.realpath(linked(path).parent)  # a link may lead to where `..` is another folder
         names = [os.path.relpath(Path(os.path.realpath(model.parent), model.name), folder) for model in self.models]
@@ -159,8 +161,8 @@ def tuned(models: Sequence[str | Path], scores: Scores, by_history: bool = False
 
     Raises:
         DataError: the text has no token, or one that is impossible for all models.
-        UserError: the models know different words, or are not those of the scores; or `by_history`, and the first
-            model is recurrent.
+        UserError: there is no model, the models know different words, or are not those of the scores; or `by_history`,
+            and the first model is recurrent.
     """
     paths = paths_of(models)
     found = fitted(paths, scores, by_history)
@@ -170,6 +172,8 @@ def tuned(models: Sequence[str | Path], scores: Scores, by_history: bool = False
 
 def fitted(models: Sequence[Path], scores: Scores, by_history: bool, text: str | Path = "the text") -> Mixture:
     """Do as `tuned`, for models whose vocabularies have been compared; messages call the text by its name."""
+    if not models:
+        raise UserError("models: found none to mix, expected one or more")
     if by_history and is_neural(models[0]):
         raise UserError(f"{models[0]}: weights by history need an n-gram model: name one first")
     if len(scores.log10) != len(models):

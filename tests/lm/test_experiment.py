@@ -153,8 +153,9 @@ def test_what_cannot_be_is_said(tmp_path):
         experiment(data, two, tmp_path / "copy.txt", tmp_path / "x", SCHEMES["paper"])
     with pytest.raises(UserError, match="the validation text is read by each model"):
         experiment(data, Path("-"), two, tmp_path / "x", SCHEMES["paper"])
-    with pytest.raises(UserError, match=r"less than 2\^64"):
-        experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=[2**64])
+    for seeds in ([2**64], [0, 0], []):
+        with pytest.raises(UserError, match=r"expected different whole numbers from 0 on, less than 2\^64"):
+            experiment(data, two, two, tmp_path / "x", SCHEMES["paper"], seeds=seeds)
     assert not (tmp_path / "x").exists()
 
 

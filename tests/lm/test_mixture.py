@@ -136,6 +136,8 @@ def test_nothing_cannot_be_measured(models, tmp_path):
             find(models, none)
     with pytest.raises(UserError, match="found scores by 1 models, expected those of the 2"):
         tuned([Path("a"), Path("b")], scores_of([[-1.0, -2.0]]))
+    with pytest.raises(UserError, match="found none to mix"):
+        tuned([], score_all([], tmp_path / "empty.txt"))
     with pytest.raises(UserError, match="two models"):
         best_of(["a"], scores_of([[-1.0]]), [1.0])
 
@@ -193,6 +195,21 @@ def test_scores_of_sentences_and_tokens_are_kept(models, asked, tmp_path):
     assert text["log10"].to_list() == pytest.approx(frame["log10"].to_list(), abs=1e-6)
     assert text.drop("log10").rows() == frame.drop("log10").rows()
     assert gzip.decompress((tmp_path / "s.tsv.gz").read_bytes()) == (tmp_path / "s.tsv").read_bytes()
+
+
+def test_what_is_read_is_not_overwritten(models, asked, tmp_path):
+    text, mixture = tmp_path / "text.txt", tmp_path / "mix"
+    text.write_bytes(asked.read_bytes())
+    Mixture(tuple(models), np.array([[0.5, 0.5]])).save(mixture)
+    for write in (
+        lambda: estimate([asked, text], text, Estimation(order=2, fallback=True)),
+        lambda: measure(mixture, text, sentences=text),
+        lambda: measure(mixture, text, tokens=mixture),
+        lambda: Mixture((text,), np.ones((1, 1))).save(text),
+    ):
+        with pytest.raises(UserError, match="it is read, too"):
+            write()
+    assert text.read_bytes() == asked.read_bytes() and len(Mixture.open(mixture).models) == 2
 
 
 def test_a_history_of_few_tokens_is_smoothed_towards_the_weights_of_all():
