@@ -26,7 +26,8 @@ from compgen.geca.spans import Spans
 from compgen.progress import Watch, unwatched
 
 PARTITIONS = 256  # that rows on disk are split into; as many are read at a time as memory allows
-FINDING = 110  # bytes that a token takes while spans are found, with the examples: 23 million took 2.4 GB
+FINDING = 110  # bytes that a token takes while spans of two tokens are found, with the examples: 23 million took 2.4 GB
+LONGER = 20  # more for each further length: where the spans are, and their numbers, if most occur once
 EXAMPLES = 1 << 18  # tokens of the examples that are enumerated together, about
 ENTRY_BYTES = 80  # of a span in an example, where those of all are kept
 ROW_BYTES = 40  # of a row in memory: columns of 8 bytes and some room
@@ -235,7 +236,8 @@ def rows_held(corpus: Corpus, spans: Spans, memory: int) -> int:
 def _fixed(corpus: Corpus, spans: Spans) -> int:
     """Return the bytes that are needed whatever the number of rows."""
     kept = ENTRY_BYTES * few_entries(corpus, spans)
-    return corpus.tokens.nbytes * 8 + sum(place.nbytes for place in spans.at) + kept + 2**27
+    found = sum(array.nbytes for array in (*spans.at, spans.example, spans.lengths))
+    return corpus.tokens.nbytes * 8 + found + kept + 2**27
 
 
 @contextmanager
@@ -253,7 +255,8 @@ def memory_for(corpus: Corpus, spans: Spans, memory: int) -> Iterator[int]:
 
 def find_spans(corpus: Corpus, options: GecaOptions) -> Spans:
     """Find the spans of a corpus; first raise UserError if that takes more memory than the options allow."""
-    needed = FINDING * len(corpus.tokens)
+    longer = max(0, min(options.span, int(corpus.lengths.max())) - 2)
+    needed = (FINDING + LONGER * longer) * len(corpus.tokens)
     if options.bytes < needed:
         raise _too_little(options.bytes, needed)
     return Spans.of(corpus, options.span, options.limit)

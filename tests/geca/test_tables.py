@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compgen.data.examples import Dataset
 from compgen.errors import UserError
+from compgen.geca.corpus import Corpus
 from compgen.geca.enumeration import ahead
 from compgen.geca.options import GecaOptions
-from compgen.geca.tables import MemoryNeededError, Store, met_again
+from compgen.geca.tables import MemoryNeededError, Store, find_spans, met_again
 
 
 def rows(first, count, keys=7):
@@ -105,3 +107,10 @@ def test_what_fails_in_a_thread_fails():
 
     with pytest.raises(ValueError, match="7"):
         list(ahead(failing, [np.array([7]), np.array([8])]))
+
+
+def test_long_spans_need_memory_for_each_length():
+    corpus = Corpus.of(Dataset.from_pairs([(map(str, range(5000)), [])]), None)
+    assert len(find_spans(corpus, GecaOptions(span=2, memory=0.3))) == 9_999
+    with pytest.raises(UserError, match=r"0\.30 GiB of memory is too little here: expected 0\.47 GiB or more"):
+        find_spans(corpus, GecaOptions(span=10**9, memory=0.3))
