@@ -34,7 +34,6 @@ INNER, NEGATION = "span", "exclude"
 BLOCK, MANY = 1 << 17, 200_000  # exchanges made at a time; new ones that are enough to draw samples from
 MOST = 200  # spans of an example: `compute` calls itself as deep as they nest
 _NOUNS = frozenset({"state", "city", "river", "capital", "mountain", "place"})  # alone they mean all of their kind
-_BLANK = "_"  # of a city's state, where it is not said
 
 
 @dataclass(eq=False)
@@ -109,6 +108,8 @@ class Gold:
     def exchanges(self) -> Iterator[pl.DataFrame]:
         """All exchanges, in the order of hosts and then donors: source, target, host, donors, pieces; in blocks."""
         frame = pl.DataFrame(self.arguments, schema=_SCHEMA, orient="row")
+        dots, separator = (pl.lit([token], dtype=TOKENS) for token in ("...", SEPARATOR))  # the predicate's words stay
+        piece = pl.concat_list("left_in", dots, "right_in", separator, "inner_in").list.join(" ")
         _, alike = Counter(one.predicate for one in self.arguments).most_common(1)[0]
         for hosts in frame.iter_slices(max(1, BLOCK // alike)):
             both = hosts.join(frame, on="predicate", suffix="_in", maintain_order="left_right")
@@ -118,7 +119,7 @@ class Gold:
                 pl.concat_list("opening", "inner_in", "closing").alias("target"),
                 pl.col("row").alias(HOST),
                 pl.concat_list("row_in").alias("donors"),
-                pl.concat_list(_piece()).alias("pieces"),
+                pl.concat_list(piece).alias("pieces"),
             )
 
     def draw(self, dataset: Dataset, count: int, seed: int) -> pl.DataFrame:
@@ -131,25 +132,17 @@ class Gold:
             ExhaustedError: there is no new source.
         """
         known, made = dataset.frame.select("source").unique(), pl.DataFrame()
-        ends: list[int] = []  # of the parts that are drawn from one after the other
+        part = 0  # those of one part are drawn before those of the next
         for block in self.exchanges():
-            new = block.join(known, on="source", how="anti", maintain_order="left")
+            new = block.join(known, on="source", how="anti", maintain_order="left").with_columns(part=part)
             made = pl.concat([made, new] if len(made) else [new]).unique("source", keep="first", maintain_order=True)
-            if len(made) > MANY:
-                ends.append(len(made))
+            part += len(made) > MANY
             if len(made) > max(MANY, count):
                 break
         if made.is_empty() and count:
             raise ExhaustedError(f"the {len(self.arguments):,} arguments of predicates give no new example")
         numbers = words(seed, np.arange(len(made)), SamplePurpose.SUBSTITUTIONS, 1)[:, 0]
-        part = np.searchsorted(ends, np.arange(len(made)), side="right")
-        return made[np.lexsort((numbers, part))[:count]]
-
-
-def _piece() -> pl.Expr:
-    """A piece as a rule; the words of the predicate, which stay, as dots."""
-    source = pl.concat_list("left_in", pl.lit(["..."], dtype=TOKENS), "right_in")
-    return pl.concat_list(source, pl.lit([SEPARATOR], dtype=TOKENS), "inner_in").list.join(" ")
+        return made[np.lexsort((numbers, made["part"]))[:count]]
 
 
 def _spans(value: Any) -> list[Span]:
@@ -189,9 +182,8 @@ def compute(node: Span) -> list[str]:
     parts = [compute(child) for child in node.below]
     if node.type != INNER and not parts:
         kind, _, value = node.type.partition("#")
-        name = value.strip("'")
-        more = [f"{name},", _BLANK] if kind == "cityid" and "," not in name else [name]
-        node.program = [kind, "(", *" ".join(more).split(), ")"] if value else [kind]
+        state = ", _" if kind == "cityid" and "," not in value else ""  # where it is not said
+        node.program = [kind, "(", *(value.strip("'") + state).split(), ")"] if value else [kind]
     elif len(parts) == 1:
         node.program = parts[0]
     elif len(parts) == 2:
