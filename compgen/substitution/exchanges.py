@@ -58,8 +58,8 @@ class Exchanges:
         """New examples by their source, in letters."""
         found: dict[str, Found] = {}
         self.left_out.clear()
-        rounds, few = self.options.rounds, self.table.total if self._few(self.options.rounds) else 0
-        for block in until_exhausted(self._blocks(seed, rounds), found, count, watch, few):
+        rounds = self.options.rounds
+        for block in until_exhausted(self._blocks(seed, rounds), found, count, watch, self._few(rounds)):
             for made in block:
                 self._add(found, made, count)
         return found
@@ -115,9 +115,9 @@ class Exchanges:
             if source in self.known and source != own[row]
         }
 
-    def _few(self, rounds: int) -> bool:
-        """Whether there are so few exchanges that all are made, in random order, instead of drawn."""
-        return rounds == 1 and self.table.total <= MANY
+    def _few(self, rounds: int) -> int:
+        """How many exchanges there are, if so few that all are made, in random order; 0 if they are drawn."""
+        return self.table.total if rounds == 1 and self.table.total <= MANY else 0
 
     def _blocks(self, seed: int, rounds: int) -> Iterator[list[Made]]:
         """Blocks of up to BLOCK samples, each with 1 to `rounds` exchanges."""
@@ -162,7 +162,7 @@ class Exchanges:
             why = self._too_long
         elif any(p not in self._joined and self._stray(*p) for p in _pairs(self._outline(source, target))):
             why = "tokens of the target stand together that never do in the data"
-        elif options.seen_heads and not self.classifier.heads(target) <= self._heads:
+        elif options.seen_heads and not self.classifier.heads(target)[0] <= self._heads:
             why = "a predicate under one that it never is under in the data"
         elif options.bigrams is not None and len({*_pairs(source)} - self._bigrams) > options.bigrams:
             why = f"more than {options.bigrams} pairs of neighbours that the data lack"
@@ -226,7 +226,7 @@ class Exchanges:
 
     @cached_property
     def _heads(self) -> set[tuple[str, str]]:
-        return {pair for some in self.known.values() for target in some for pair in self.classifier.heads(target)}
+        return {pair for some in self.known.values() for target in some for pair in self.classifier.heads(target)[0]}
 
 
 def _pairs(side: str) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,6 @@ from compgen.substitution.trees import CLOSED, Floats, Places, Trees, exchanged
 
 Classes = Literal["predicate", "token", "slot", "types", "one"]
 Chains = Literal["no", "exchange", "insert"]
-_FIXED = -2  # the class of nodes that are not exchanged, which is none
 _ROOT = "root "  # the class of all roots, but for `types`; no token has a space
 _HOLE, _LEAF, _RULES = "\0", "\1", 2  # in the texts of trees; a rule is the letter of its number, from 2 on
 _PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int64, "text": pl.String}
@@ -68,7 +67,8 @@ class Classifier:
                     continue
                 before, _, _ = self.grammar.rules[rule].target.partition(chr(number + 1))
                 left[child] = left[node] + template(before).format(*(targets[one] for one in below[node]))
-                found[child] = "".join(decode(self._above(left[child])))
+                _, head = self.heads(left[child])
+                found[child] = "".join(decode(head.strip(" ")))
         return found
 
     def derived(self, rules: Sequence[int], hole: int = CLOSED) -> tuple[list[list[int]], list[str], list[str]]:
@@ -84,8 +84,10 @@ class Classifier:
             stack.append(node)
         return below, sources, targets
 
-    def heads(self, target: str) -> set[tuple[str, str]]:
-        """The letters of each two tokens before brackets, one directly inside the other's."""
+    def heads(self, target: str) -> tuple[set[tuple[str, str]], str]:
+        """The letters of each two tokens before brackets, one directly inside the other's; and the last of those whose
+        bracket stays open.
+        """
         found, above = set(), [""]
         for before, letter in zip(" " + target, target, strict=False):
             bracket = self._bracket.get(letter, 0)
@@ -95,26 +97,17 @@ class Classifier:
                 above.append(head)
             elif bracket < 0 and len(above) > 1:
                 above.pop()
-        return found
-
-    def _above(self, left: str) -> str:
-        """The predicate of the innermost bracket that is open at the end of a part of a target; empty if none is."""
-        depth = 0
-        for place in reversed(range(len(left))):
-            depth += self._bracket[left[place]]
-            if depth > 0:
-                return left[place] if left[place] in self._labels else left[:place][-1:]
-        return ""
+        return found, above[-1]
 
 
 def _numbered(classes: Sequence[Sequence[str]], fixed: Sequence[Set[int]]) -> tuple[list[list[int]], int]:
-    """The classes of nodes as numbers, _FIXED for those that stay, and how many classes there are."""
-    number = {name: place for place, name in enumerate(sorted({*chain(*classes)}))}
-    kinds = [[number[name] for name in some] for some in classes]
+    """The classes of nodes as numbers from 1, and the number that those have instead that stay, one more than these."""
+    number = {name: place for place, name in enumerate(sorted({*chain(*classes)}), 1)}
+    kinds, stays = [[number[name] for name in some] for some in classes], len(number) + 1
     for kind, nodes in zip(kinds, fixed, strict=False):
         for node in nodes:
-            kind[node] = _FIXED
-    return kinds, len(number)
+            kind[node] = stays
+    return kinds, stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +119,7 @@ class Table:
         hosts: each place once: tree, node and hole (from 0 in the tree), class, and as texts what is around it and what
             is there (null where a chain can be put in).
         pieces: each piece of a class once, likewise, and its shape, in the order of classes, shapes and texts.
-        kinds: the number of classes of nodes, and one.
+        kinds: the number of classes of nodes, from 1, and two: none, and that of nodes that are not exchanged.
         chains: what is done with parts that have a hole.
     """
 
@@ -152,21 +145,21 @@ class Table:
             derivations: of each example.
             chains: whether parts with a hole are exchanged as well, or inserted and nothing else.
             span: the most source tokens of a piece.
-            fixed: nodes of each derivation that stay as they are; they are of no class.
+            fixed: nodes of each derivation that are not exchanged.
         """
-        kinds, number = _numbered([classifier.classify(rules) for rules in derivations], fixed)
+        kinds, stays = _numbered([classifier.classify(rules) for rules in derivations], fixed)
         arity = np.array([rule.arity for rule in classifier.grammar.rules], dtype=np.int64)
-        trees = Trees.of(list(zip(derivations, kinds, strict=True)), arity)
+        trees = Trees.of(derivations, kinds, arity)
         leaves = {ord(_letter(rule)): _LEAF for rule in np.flatnonzero(arity == 0).tolist()}
         hosts, pieces = [], []
         for tree, (start, rules, kind) in enumerate(zip(trees.start.tolist(), derivations, kinds, strict=True)):
             size = trees.size[start : start + len(rules)].tolist()
             lengths = [*map(len, classifier.derived(rules)[1]), 0]  # 0 is that of CLOSED, the last
-            text, kind = "".join(map(_letter, rules)), [*kind, CLOSED]
+            text, kind = "".join(map(_letter, rules)), [*kind, 0]
             for node, hole, is_place, is_piece in _parts(size, kind, chains):
-                if _FIXED in (kind[node], kind[hole]):
+                if stays in (kind[node], kind[hole]):
                     continue
-                key = kind[node] * (number + 1) + kind[hole] + 1
+                key = kind[node] * (stays + 1) + kind[hole]
                 piece, around = _cut(text, size, node, hole)
                 if is_place:
                     hosts.append((tree, node, hole, key, around, None if node == hole else piece))
@@ -175,7 +168,7 @@ class Table:
         places = pl.DataFrame(hosts, schema=_PLACES | {"own": pl.String}, orient="row")
         parts = pl.DataFrame(pieces, schema=_PLACES | {"shape": pl.String}, orient="row")
         places, parts = (some.unique(["class", "text"], keep="first", maintain_order=True) for some in (places, parts))
-        return cls(trees, places, parts.sort("class", "shape", "text"), number + 1, chains)
+        return cls(trees, places, parts.sort("class", "shape", "text"), stays + 1, chains)
 
     @cached_property
     def alternatives(self) -> bool:
@@ -222,9 +215,8 @@ class Table:
         """
         place, coin, shape, piece = numbers.T
         top, hole = self._growing(trees, place) if self.chains == "insert" else self._parts_of(trees, place, coin)
-        key = trees.kind[top] * self.kinds + np.where(hole == CLOSED, 0, trees.kind[hole] + 1)
+        key = trees.kind[top] * self.kinds + np.where(hole == CLOSED, 0, trees.kind[hole])
         key[(top == trees.start) & (hole == top)] = -1  # nothing is inserted around a whole example
-        key[(trees.kind[top] == _FIXED) | (hole != CLOSED) & (trees.kind[hole] == _FIXED)] = -1
         classes, (first_shape, shapes), (first_piece, pieces) = self._runs
         found = np.minimum(np.searchsorted(classes, key), len(classes) - 1)
         some = np.flatnonzero(classes[found] == key)
@@ -248,7 +240,7 @@ class Table:
 
     def _growing(self, trees: Trees, place: Floats) -> tuple[Ints, Ints]:
         """A node of each tree, below the root, at which chains can be inserted: twice; the root where there is none."""
-        able = np.isin(trees.kind * (self.kinds + 1) + 1, self._runs[0])
+        able = np.isin(trees.kind * (self.kinds + 1), self._runs[0])
         able[trees.start] = False
         count = np.add.reduceat(able, trees.start, dtype=np.int64)
         nodes = np.append(np.flatnonzero(able), 0)[np.cumsum(count) - count + (place * count).astype(np.int64)]

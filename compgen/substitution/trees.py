@@ -14,6 +14,7 @@ a rule has it as a nonterminal, NT_1 ( NT_2 ); what is in the brackets then stay
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,10 @@ class Trees:
     count: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Sequence[int], Sequence[int]]], arity: Ints) -> "Trees":
+    def of(cls, rules: Sequence[Sequence[int]], kinds: Sequence[Sequence[int]], arity: Ints) -> "Trees":
         """Build trees of the rules and classes of their nodes, in preorder."""
-        count = np.array([len(rules) for rules, _ in rows], dtype=np.int64)
-        rule, kind = (np.array([one for row in rows for one in row[side]], dtype=np.int64) for side in (0, 1))
-        return cls(rule, kind, _sizes(arity[rule]), count)
+        rule, kind = (np.array([*chain(*some)], dtype=np.int64) for some in (rules, kinds))
+        return cls(rule, kind, _sizes(arity[rule]), np.array([*map(len, rules)], dtype=np.int64))
 
     def take(self, trees: Ints) -> "Trees":
         """Some of the trees."""
@@ -126,11 +126,11 @@ def exchanged(hosts: Trees, out: Places, trees: Trees, into: Places) -> Trees:
     rule, kind, size = (
         np.concatenate([getattr(hosts, name), getattr(trees, name)]) for name in ("rule", "kind", "size")
     )
-    chain = out.hole != CLOSED
+    holed = out.hole != CLOSED
     node, first = hosts.start + out.node, base + trees.start[into.tree] + into.node
     end, last = node + size[node], first + size[first]
-    keep, hole = np.where(chain, hosts.start + out.hole, node), np.where(chain, first + into.hole - into.node, last)
-    kept, left = np.where(chain, size[keep], 0), np.where(chain, size[np.where(chain, hole, 0)], 0)
+    keep, hole = np.where(holed, hosts.start + out.hole, node), np.where(holed, first + into.hole - into.node, last)
+    kept, left = np.where(holed, size[keep], 0), np.where(holed, size[np.where(holed, hole, 0)], 0)
     stop = hosts.start + hosts.count
     starts = np.stack([hosts.start, first, keep, hole + left, end], axis=1)
     lengths = np.stack([node - hosts.start, hole - first, kept, last - hole - left, stop - end], axis=1)
@@ -139,7 +139,7 @@ def exchanged(hosts: Trees, out: Places, trees: Trees, into: Places) -> Trees:
     sizes = size[nodes]
     # What is above the place, or in the piece above the hole, has become larger or smaller.
     above = (part == 0) & (nodes + sizes > node[row])
-    around = (part == 1) & (nodes + sizes > hole[row]) & chain[row]
+    around = (part == 1) & (nodes + sizes > hole[row]) & holed[row]
     sizes += above * (last - first - left + kept - end + node)[row] + around * (kept - left)[row]
     return Trees(rule[nodes], kind[nodes], sizes, lengths.sum(axis=1))
 

@@ -73,11 +73,15 @@ def test_slots_are_classes_of_their_own():
 def test_heads_under_heads():
     text = "exclude ( largest ( river ( loc ( ohio ) ) ) , lake ( loc ( utah ) ) )"
     letters = GRAMMAR.alphabet.encode(text.split())
-    found = Classifier(GRAMMAR, "one").heads(letters)
+    found, last = Classifier(GRAMMAR, "one").heads(letters)
     spelled = {tuple("".join(GRAMMAR.alphabet.decode(one)) for one in pair) for pair in found}
     assert spelled == {("", "exclude"), ("exclude", "largest"), ("exclude", "lake"), ("largest", "river")} | {
         (noun, "loc") for noun in ("river", "lake")
     }
+    assert last == ""
+    for words, head in (("exclude ( largest (", "largest"), ("exclude ( largest ( ohio ) ,", "exclude"), (") )", "")):
+        _, last = Classifier(GRAMMAR, "one").heads(GRAMMAR.alphabet.encode(words.split()))
+        assert last == GRAMMAR.alphabet.encode(head.split())
 
 
 def test_brackets_with_labels_are_predicates():
@@ -92,7 +96,7 @@ def test_brackets_with_labels_are_predicates():
     rules = [names.index(name) for name in ("remind to NT_1 NT_2", "run", "now")]
     assert classifier.classify(rules) == ["root ", "[SL:TODO", "[SL:DATE"]
     _, _, (target, *_) = classifier.derived(rules)
-    spelled = {tuple("".join(grammar.alphabet.decode(one)) for one in pair) for pair in classifier.heads(target)}
+    spelled = {tuple("".join(grammar.alphabet.decode(one)) for one in pair) for pair in classifier.heads(target)[0]}
     todo = {("[IN:REMIND", "[SL:TODO"), ("[SL:TODO", "[IN:RUN"), ("[IN:REMIND", "[SL:DATE"), ("[IN:REMIND", "[IN:RUN")}
     assert spelled == {("", "[IN:REMIND"), *todo}
 

@@ -30,7 +30,8 @@ def preorder(tree):
 
 def flat(some):
     """Trees as arrays; the class of a node is its rule and ten."""
-    return Trees.of([(preorder(tree), [10 + rule for rule in preorder(tree)]) for tree in some], ARITY)
+    rules = [preorder(tree) for tree in some]
+    return Trees.of(rules, [[10 + rule for rule in tree] for tree in rules], ARITY)
 
 
 def paths(tree, above=()):
