@@ -128,7 +128,7 @@ def separator(text: str) -> str:
     Of several, as in `runs;run;V,PRS`, it is the one that is equally often in the most lines, or else comes first.
     """
     first = _bare(text.lstrip().partition("\n")[0])
-    signs = sorted({*SEPARATORS} & {*first}, key=first.index) or [SEPARATORS[0]]
+    signs: list[str] = sorted({*SEPARATORS} & {*first}, key=first.index) or [SEPARATORS[0]]
     lines = _bare(text).split("\n") if len(signs) > 1 else []
 
     def alike(sign: str) -> int:

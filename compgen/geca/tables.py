@@ -236,7 +236,7 @@ def rows_held(corpus: Corpus, spans: Spans, memory: int) -> int:
 def _fixed(corpus: Corpus, spans: Spans) -> int:
     """Return the bytes that are needed whatever the number of rows."""
     kept = ENTRY_BYTES * few_entries(corpus, spans)
-    found = sum(array.nbytes for array in (*spans.at, spans.example, spans.lengths))
+    found = sum(at.nbytes for at in spans.at) + spans.example.nbytes + spans.lengths.nbytes
     return corpus.tokens.nbytes * 8 + found + kept + 2**27
 
 

@@ -58,8 +58,8 @@ class Exchanges:
         """New examples by their source, in letters."""
         found: dict[str, Found] = {}
         self.left_out.clear()
-        rounds = self.options.rounds
-        for block in until_exhausted(self._blocks(seed, rounds), found, count, watch, self._few(rounds)):
+        rounds, few = self.options.rounds, self.table.total if self._few(self.options.rounds) else 0
+        for block in until_exhausted(self._blocks(seed, rounds), found, count, watch, few):
             for made in block:
                 self._add(found, made, count)
         return found
@@ -115,9 +115,9 @@ class Exchanges:
             if source in self.known and source != own[row]
         }
 
-    def _few(self, rounds: int) -> int:
-        """How many exchanges there are, if so few that all are made, in random order; 0 if they are drawn."""
-        return self.table.total if rounds == 1 and self.table.total <= MANY else 0
+    def _few(self, rounds: int) -> bool:
+        """Whether there are so few exchanges, or none, that all are made, in random order, instead of drawn."""
+        return rounds == 1 and self.table.total <= MANY
 
     def _blocks(self, seed: int, rounds: int) -> Iterator[list[Made]]:
         """Blocks of up to BLOCK samples, each with 1 to `rounds` exchanges."""

@@ -14,9 +14,9 @@ class SubstituteOptions(Options):
 
     classes: Classes | None = Field(
         None,
-        description="Exchange pieces that have the same predicate (the token before the bracket around them, or the "
-        "bracket's label), first target token, slot in the rule above, or types of first and last source word; or any "
-        "pieces (one). By default, whichever makes most templates of held-out examples.",
+        description="Exchange pieces that have the same predicate (the token before the bracket around them, or its "
+        "label), first target token, slot in the rule above, or types of first and last source word; or any (one). By "
+        "default, whichever makes most templates of held-out examples.",
     )
     chains: Chains = Field(
         "no", description="Also exchange parts that have a hole; or only insert them, so that samples nest deeper."
