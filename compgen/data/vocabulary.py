@@ -34,7 +34,7 @@ def forbidden(position: int) -> tuple[int, ...]:
 def why_not_data(token: str) -> str:
     """Return in a few words why a token cannot stand in data; empty if it can."""
     if token in SPECIALS:
-        return "is a special symbol: rename it in the data"
+        return "is a special symbol, which models need for themselves: write another token in its place"
     return "has a control character, or half of a surrogate pair" if _CONTROL.search(token) else ""
 
 
@@ -145,4 +145,5 @@ class Vocabulary:
 
 
 def _special_in_data(token: str) -> DataError:
-    return DataError(f"token {token!r} is a special symbol and cannot stand in data: rename it in the data")
+    why = "is a special symbol and cannot stand in data, as models need it for themselves"
+    return DataError(f"token {token!r} {why}: write another token in its place")

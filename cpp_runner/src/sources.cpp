@@ -43,7 +43,8 @@ std::string shown(std::string_view token) {
 // Why a token that is none of the vocabulary's tokens of data cannot be one; nothing if it can.
 const char* why_not_data(std::string_view token, const std::vector<std::string>& vocabulary) {
   const auto specials = vocabulary.begin() + SPECIALS;
-  if (std::find(vocabulary.begin(), specials, token) != specials) return "is a special symbol: rename it in the data";
+  if (std::find(vocabulary.begin(), specials, token) != specials)
+    return "is a special symbol, which models need for themselves: write another token in its place";
   return has_control(token) ? "has a control character, or half of a surrogate pair" : nullptr;
 }
 
@@ -189,7 +190,9 @@ std::size_t spares_of(const std::vector<std::string>& vocabulary) {
 }
 
 UserError special_in_data(const std::string& token) {
-  return UserError("token " + represented(token) + " is a special symbol and cannot stand in data: rename it in the data");
+  return UserError("token " + represented(token) +
+                   " is a special symbol and cannot stand in data, as models need it for themselves: write another token "
+                   "in its place");
 }
 
 std::vector<std::int32_t> encoded(const std::vector<std::string>& tokens, const std::vector<std::string>& vocabulary) {

@@ -232,7 +232,11 @@ GOOD = '{"source": ["a"], "target": ["b"]}'
         ("x.scan", "IN: a OUT: b\nIN: a OUT: \x1b[31m\n", r"line 2: found the token '\\x1b\[31m', which has a control"),
         ("x.txt", "a b\nc \x7f\n", r"line 2: found the token '\\x7f', which has a control"),
         ("x.jsonl", f'{GOOD}\n{{"source": ["a"], "target": ["\\u0000"]}}\n', r"line 2: found the token '\\x00'"),
-        ("x.tsv", "a\tb\n<pad>\tb\n", "line 2: found the token '<pad>', which is a special symbol: rename it"),
+        (
+            "x.tsv",
+            "a\tb\n<pad>\tb\n",
+            "line 2: found the token '<pad>', which is a special symbol, which models need for",
+        ),
         ("x.tsv", "a\t→\n", "line 1: found the token '→', which is a special symbol"),
         ("x.jsonl", f'{GOOD}\n{{"source": ["</s>"], "target": ["b"]}}\n', "line 2: found the token '</s>'"),
         ("x.scan", "IN: <unk> OUT: b\n", "line 1: found the token '<unk>'"),
