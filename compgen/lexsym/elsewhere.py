@@ -11,31 +11,40 @@ from collections.abc import Iterable, Set
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
+
+from compgen.data.ragged import Ints
+
+Rows = NDArray[np.int32]
 
 LEAST = 2  # a word means a symbol only if it comes with it in this number of examples or more, as once may be chance
 HALF = 2  # and only if one in this number of the examples with the word has the symbol
+_NONE = np.zeros(0, dtype=np.int32)
 
 
 class Occurrences:
-    """Which examples have a token, as the bits of a number."""
+    """Which examples have a token: their numbers in order, by token, for sources (0) and for targets (1).
+
+    Most tokens are rare. So these take the memory of the data, where a bit for each token and example takes gigabytes.
+    """
 
     def __init__(self, pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> None:
-        self.rows: tuple[dict[str, list[int]], ...] = (defaultdict(list), defaultdict(list))
+        found: tuple[dict[str, list[int]], ...] = (defaultdict(list), defaultdict(list))
         self.count = 0
         for number, pair in enumerate(pairs):
             self.count = number + 1
-            for side, found in zip(pair, self.rows, strict=True):
+            for side, numbers in zip(pair, found, strict=True):
                 for token in {*side}:
-                    found[token].append(number)
-        self._sets: dict[tuple[int, str], int] = {}
+                    numbers[token].append(number)
+        self._rows = [{token: np.array(some, dtype=np.int32) for token, some in numbers.items()} for numbers in found]
 
-    def of(self, side: int, token: str) -> int:
-        """The examples with a token in their source (0) or target (1)."""
-        if (side, token) not in self._sets:
-            bits = np.zeros(self.count, dtype=bool)
-            bits[self.rows[side].get(token, [])] = True
-            self._sets[side, token] = int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
-        return self._sets[side, token]
+    def of(self, side: int, token: str) -> Rows:
+        """The numbers of the examples with a token in their source (0) or target (1)."""
+        return self._rows[side].get(token, _NONE)
+
+    def words(self) -> dict[str, Rows]:
+        """The numbers of the examples with each token of sources."""
+        return self._rows[0]
 
 
 class Elsewhere:
@@ -43,6 +52,10 @@ class Elsewhere:
 
     def __init__(self, pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> None:
         self._where = Occurrences(pairs)
+        rows = self._where.words()
+        self._words = [*rows]
+        self._flat = np.concatenate([_NONE, *rows.values()])  # the examples of one word after those of another
+        self._counts = np.array([*map(len, rows.values())], dtype=np.int64)
         self._found: dict[tuple[frozenset[str], str], frozenset[str]] = {}
 
     def means(self, source: Set[str], words: frozenset[str], symbol: str) -> bool:
@@ -57,20 +70,25 @@ class Elsewhere:
 
     def _others(self, words: frozenset[str], symbol: str) -> frozenset[str]:
         """All other words that mean a symbol, without those that merely stand beside surer ones."""
-        where, with_words = self._where, 0
+        where = self._where
+        with_words, unexplained = np.zeros((2, where.count), dtype=bool)
         for word in words:
-            with_words |= where.of(0, word)
-        unexplained, without = where.of(1, symbol) & ~with_words, where.count - with_words.bit_count()
-        if unexplained.bit_count() * HALF >= without:  # it is there with whatever words
+            with_words[where.of(0, word)] = True
+        unexplained[where.of(1, symbol)] = True
+        unexplained &= ~with_words
+        if unexplained.sum() * HALF >= where.count - with_words.sum():  # it is there with whatever words
             return frozenset()
-        found, shares = set[str](), dict[str, float]()
-        for word in where.rows[0]:
-            both = (where.of(0, word) & unexplained).bit_count()
-            if both >= LEAST and both * HALF >= (every := (where.of(0, word) & ~with_words).bit_count()):
-                shares[word] = both / every
+        both, every = self._counted(unexplained), self._counts - self._counted(with_words)
+        likely = np.flatnonzero((both >= LEAST) & (both * HALF >= every))
+        shares = {self._words[number]: both[number] / every[number] for number in likely.tolist()}
+        found = set[str]()
         for _, some in groupby(sorted(shares, key=lambda word: -shares[word]), key=shares.__getitem__):
-            surer = [word for word in some if where.of(0, word) & unexplained]
+            surer = [word for word in some if unexplained[where.of(0, word)].any()]
             found |= {*surer}
             for word in surer:
-                unexplained &= ~where.of(0, word)
+                unexplained[where.of(0, word)] = False
         return frozenset(found)
+
+    def _counted(self, some: NDArray[np.bool_]) -> Ints:
+        """In how many of some examples each word is."""
+        return np.add.reduceat(some[self._flat], np.cumsum(self._counts) - self._counts, dtype=np.int64)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unicodedata import category
 
+import numpy as np
+
 from compgen.csl.seeds import companions
 from compgen.data.content import read_text
 from compgen.data.examples import Dataset, Side
@@ -87,10 +89,15 @@ def explained(lexicon: Lexicon, pairs: Pairs) -> Lexicon:
     is linked to it; *left* has it without *opposite*, too.
     """
     where, gone = Occurrences(pairs), set[tuple[str, str]]()
+    having = np.zeros(len(pairs), dtype=bool)  # the symbol
     for symbol, words in _by_symbol(lexicon).items():
-        both = {word: where.of(0, word) & where.of(1, symbol) for word in words if len(words) > 1}
-        sure = [examples for word, examples in both.items() if examples == where.of(0, word)]
-        gone |= {(word, symbol) for word, some in both.items() if any(some & one == some != one for one in sure)}
+        if len(words) > 1:
+            having[where.of(1, symbol)] = True
+            rows = {word: where.of(0, word) for word in words}
+            both = {word: frozenset(some[having[some]].tolist()) for word, some in rows.items()}
+            sure = [both[word] for word in words if len(both[word]) == len(rows[word])]
+            gone |= {(word, symbol) for word, some in both.items() if any(some < one for one in sure)}
+            having[where.of(1, symbol)] = False
     return _kept(lexicon, lambda word, symbol: (word, symbol) not in gone)
 
 
