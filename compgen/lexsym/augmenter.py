@@ -135,7 +135,7 @@ class Lexsym(Augmenter[LexsymOptions]):
         marks: dict[str, int] = {}
         tokens = {token for token, _ in shown.source}
         words = {_named({word: ""}): word for word in self._symbols if tokens.issuperset(word.split(JOINED))}
-        for number, swap in enumerate(swaps.split()):
+        for number, swap in enumerate(swaps.split(" ")):  # words may have other white space in them
             heads = filter(swap.startswith, words)  # several, as words and images may have equal signs
             word = words.get(max(heads, key=len, default=""), "")
             units = [token for unit in (word, *self._symbols.get(word, ())) for token in unit.split(JOINED)]

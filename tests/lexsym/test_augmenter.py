@@ -311,6 +311,14 @@ def test_words_with_equal_signs_are_explained(tmp_path):
         assert [token for token, mark in first.source if mark == 0] == [source]
 
 
+def test_words_with_white_space_that_is_no_space_are_explained(tmp_path):
+    data = Dataset.from_pairs([(["in", "new\u00a0york"], ["IN", "NY"]), (["in", "ohio"], ["IN", "OH"])])
+    path = lexicon(tmp_path, "t|new\u00a0york|NY", "t|utah|UT")
+    method = make("lexsym", lexicon=path).fit(data)
+    first, *_ = method.explain(method.sample().frame.row(0, named=True))
+    assert first.source == [("in", -1), ("new\u00a0york", 0)] and first.target == [("IN", -1), ("NY", 0)]
+
+
 def test_exchanges_that_rarely_agree_are_a_warning(tmp_path):
     """Of types that are used alone: those that are left out say nothing of the samples."""
     path = lexicon(tmp_path, "t1|a|A", "t1|b|B")
