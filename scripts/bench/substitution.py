@@ -28,7 +28,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "SCAN, two exchanges": (
         "substitute",
         "scan/turn_left",
-        {"classes": "types", "rounds": 2, "span": 3, "seed_rules": "companions"},
+        {"classes": "types", "rounds": 2, "span": 3, "config": "grammar_scan_companions"},
     ),
     "SCAN, words": ("lexsym", "scan/jump", {"move": "swap"}),
     "FunQL, words": ("lexsym", "geo-funql/question", {}),
