@@ -1,10 +1,12 @@
 """Errors that a user can correct. The command line prints the message and exits with code 2."""
 
+import math
 import operator
 import re
 import signal
 import sys
 import warnings
+from numbers import Real
 
 _PACKAGE = __name__.partition(".")[0]
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but TAB and line feed
@@ -29,6 +31,11 @@ def whole(number: object) -> int | None:
         return None if isinstance(number, bool) else operator.index(number)  # type: ignore[arg-type]
     except TypeError:
         return None
+
+
+def real(number: object) -> float:
+    """Return a real number, also one of NumPy's, as Python's float; NaN, which is in no range, for anything else."""
+    return float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
 
 
 def checked_draws(who: str, count: object, seed: object) -> tuple[int | None, int]:

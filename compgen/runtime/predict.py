@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compgen.data.padding import padded
 from compgen.data.vocabulary import BOS_ID, EOS_ID, PAD_ID
-from compgen.errors import UserError
+from compgen.errors import UserError, whole
 from compgen.runtime.backend import (
     REPLACED,
     STATE,
@@ -129,8 +129,8 @@ def by_length(sources: Sequence[Sequence[int]], batch: int) -> list[list[int]]:
     Raises:
         UserError: `batch` is less than 1.
     """
-    if batch < 1:
-        raise UserError(f"batch {batch}: expected 1 or more")
+    if (whole(batch) or 0) < 1:
+        raise UserError(f"batch {batch!r:.60}: expected a whole number of 1 or more")
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
     return [order[start : start + batch] for start in range(0, len(order), batch)]
 

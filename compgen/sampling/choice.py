@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compgen.data.vocabulary import PAD_ID
-from compgen.errors import UserError
+from compgen.errors import UserError, real, whole
 from compgen.sampling.batching import Tokens
 from compgen.sampling.resampling import FilterConfig, Kept, Rarity, Training
 
@@ -32,8 +32,11 @@ class Choice:
 
     def __post_init__(self) -> None:
         """Raise UserError for a margin without a vote, or a number that is impossible."""
-        if (self.best or 0) < 0 or not 0 <= (self.support or 0) < math.inf:
-            raise UserError(f"best {self.best}, support {self.support}: expected numbers of 0 or more")
+        for name, number in (("best", self.best), ("margin", self.margin)):
+            if number is not None and ((found := whole(number)) is None or found < 0):
+                raise UserError(f"{name} {number!r:.60}: expected a whole number of 0 or more")
+        if self.support is not None and not 0 <= real(self.support) < math.inf:
+            raise UserError(f"support {self.support!r:.60}: expected a share of the samples, 0 or more")
         if self.margin is not None and not self.vote:
             raise UserError("a margin says by how many votes a vote must be won: use it with --vote")
 

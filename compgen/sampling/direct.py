@@ -19,7 +19,7 @@ from rapidfuzz.process import cdist
 
 from compgen.data.padding import padded
 from compgen.data.vocabulary import EOS_ID, PAD_ID, SEP_ID
-from compgen.errors import UserError
+from compgen.errors import UserError, whole
 from compgen.runtime.backend import Backend, Ints
 from compgen.runtime.pool import NEAREST, PrototypePool
 from compgen.runtime.predict import Recurrent, first_state, write
@@ -44,8 +44,8 @@ class Direct:
         Raises:
             UserError: a generator without prototypes, or with more than two; or `each` is less than one.
         """
-        if each < 1:
-            raise UserError(f"found each = {each}, expected one prototype or more to answer by")
+        if (whole(each) or 0) < 1:
+            raise UserError(f"found each = {each!r:.60}, expected one prototype or more to answer by")
         pool.require_direct()
         self.backend, self.pool, self.max_length, self.each = backend, pool, max_length, each
         self.memories = Memories(backend, pool, width=int((pool.tokens != PAD_ID).sum(axis=1).max()))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgen.data.vocabulary import EOS_ID, SEP_ID, SPECIALS
-from compgen.errors import ExhaustedError, UserError
+from compgen.errors import ExhaustedError, UserError, real, whole
 from compgen.runtime.backend import Ints
 from compgen.runtime.pool import PrototypePool
 from compgen.sampling.batching import Draw, Tokens
@@ -77,10 +77,12 @@ class FilterConfig:
             raise UserError(f"no prototypes {self.prototypes!r}: expected all or rare")
         if self.prototypes == "rare" and ("rare" not in self.names or self.ngram != 1):
             raise UserError("rare prototypes hold rare tokens: add the filter rare, and leave out ngram")
-        if not 0 < self.rarity <= 1:
-            raise UserError(f"rarity {self.rarity}: expected a share of the training examples, above 0 and at most 1")
-        if self.ngram < 1:
-            raise UserError(f"ngram {self.ngram}: expected a length of 1 or more")
+        if not 0 < real(self.rarity) <= 1:
+            raise UserError(
+                f"rarity {self.rarity!r:.60}: expected a share of the training examples, above 0 and at most 1"
+            )
+        if (whole(self.ngram) or 0) < 1:
+            raise UserError(f"ngram {self.ngram!r:.60}: expected a length, a whole number of 1 or more")
         self._check_used()
 
     def _check_used(self) -> None:

@@ -64,6 +64,8 @@ class SamplingOptions:
         check_limits(**{name: getattr(self, name) for name in numbers})
         require_limits(seed=self.seed, start=self.start)
         _checked(self.temperature)
+        if not isinstance(rare, Iterable) or not all(isinstance(token, str) for token in rare):
+            raise UserError(f"rare_tokens {rare!r:.60}: expected tokens, each a string")
         if self.engine not in ("threads", "ray"):
             raise UserError(f"no engine {self.engine!r}: expected threads or ray")
         if None not in (self.beam, self.workers):

@@ -69,7 +69,7 @@ def test_sources_of_like_length_share_a_batch():
     assert by_length(sources, 2) == [[1, 3], [5, 0], [2, 4]]
     assert by_length(sources, 4) == [[1, 3, 5, 0], [2, 4]]
     assert by_length([], 4) == []
-    with pytest.raises(UserError, match="batch 0: expected 1 or more"):
+    with pytest.raises(UserError, match="batch 0: expected a whole number of 1 or more"):
         by_length(sources, 0)
 
 

@@ -95,6 +95,24 @@ def test_options_that_exclude_each_other_are_refused_as_on_the_command_line():
             generator.sample(1, **wrong)
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"best": "3"}, "best '3': expected a whole number of 0 or more"),
+        ({"best": 2.5}, r"best 2\.5: expected"),
+        ({"vote": True, "margin": "x"}, "margin 'x': expected a whole number of 0 or more"),
+        ({"support": "a"}, "support 'a': expected a share of the samples, 0 or more"),
+        ({"filters": "rare", "rarity": "x"}, "rarity 'x': expected a share of the training examples"),
+        ({"filters": "rare", "ngram": 1.5}, r"ngram 1\.5: expected a length, a whole number"),
+        ({"filters": "rare", "rare_tokens": 5}, "rare_tokens 5: expected tokens, each a string"),
+        ({"filters": "rare", "rare_tokens": [5]}, r"rare_tokens \[5\]: expected tokens, each a string"),
+    ],
+)
+def test_what_is_no_number_or_token_where_one_is_expected_is_refused(asked, says):
+    with pytest.raises(UserError, match=says):
+        compgen.Generator.load(exported()).sample(draws=5, **asked)
+
+
 @pytest.mark.parametrize("wrong", [1.0, (1.0,), "ab", (None, 1.0), (10**400, 1.0)])
 def test_a_temperature_is_two_numbers(wrong):
     with pytest.raises(UserError, match="expected two numbers, of the two halves"):
