@@ -64,7 +64,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     _check_fix(options, data)
     content = read_bytes(data, None) if is_pipe(data) else None
     found = read_table(data, columns, content)
-    dataset, error = _read(data, columns, content)
+    dataset, error = _read(data, columns, content) if found.dataset is None else (found.dataset, "")
     everything = sorted([*found.findings, *findings(found.rows)], key=lambda one: SEVERITIES.index(one.severity))
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))

@@ -57,6 +57,7 @@ class Table(NamedTuple):
         findings: about lines that are not in `rows`, and about the table's form.
         place: what the numbers count: line or example.
         naming: options that name the columns as is likely meant, where the table has no usual names; or empty.
+        dataset: the same as all commands read it, if that is how it was read here.
     """
 
     format: str
@@ -65,6 +66,7 @@ class Table(NamedTuple):
     findings: list[Finding]
     place: str = "line"
     naming: str = ""
+    dataset: Dataset | None = None
 
 
 def read_table(spec: str, columns: Columns, content: bytes | None = None) -> Table:
@@ -134,7 +136,9 @@ def _strictly(spec: str, columns: Columns, format: str, content: bytes | None = 
     spaced = pl.any_horizontal(pl.col(side).list.eval(pl.element().str.contains(r"\s")).list.any() for side in SIDES)
     found = _spaced((dataset.frame.select(spaced).to_series().arg_true() + 1).to_list())
     rows = rows_of(Dataset(dataset.frame.with_columns(sides))).with_columns(pl.col("number").cast(pl.Int64), rest)
-    return Table(format, WORDS if format == "unimorph" else meaning, rows, [*lost, *found, *unread], "example")
+    return Table(
+        format, WORDS if format == "unimorph" else meaning, rows, [*lost, *found, *unread], "example", dataset=dataset
+    )
 
 
 def _further(frame: pl.DataFrame, name: str) -> tuple[pl.Series, list[Finding]]:

@@ -31,6 +31,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_data_without_lines_are_read_once(folder, monkeypatch):
+    Dataset.from_pairs([(["a"], ["b"]), (["c"], ["d"])]).frame.write_parquet(folder / "x.parquet")
+    read = []
+    monkeypatch.setattr("compgen.data.catalog.read_dataset", lambda *given: read.append(given) or read_dataset(*given))
+    result = run("x.parquet")
+    assert "train 2" in result.output and len(read) == 1, result.output
+
+
 def test_tags_may_be_a_list_and_are_mended_as_tags(folder):
     words = [{"lemma": f"gel{n}", "form": "", "tags": ["N", "PL"]} for n in "abcdef"]
     for word in words[1:]:
