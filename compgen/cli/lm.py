@@ -30,6 +30,7 @@ app = App(
 )
 
 MOST_DIGITS = 20  # of a seed or a count; numbers of some thousands of digits are an error in Python
+TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
 TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
 ModelArgument = Annotated[
@@ -193,10 +194,13 @@ def rescore(
 
         cut -f 2 answers.tsv | cgen lm rescore mix.json - | paste answers.tsv -
     """
+    from compgen.data.content import suffix_of
     from compgen.lm.measuring import rescore as scored
     from compgen.lm.mixture import Mixture
 
     _check_order(model, text)
+    if suffix_of(str(text)) in TABLES:
+        say(f"{text}: a table, of which the sources are scored; targets: cut -f 2 TABLE.tsv | cgen lm rescore MODEL -")
     for line in scored(Mixture.open(model), text, threads or processors()):
         print(f"{line.log_prob:.6f}\t{line.tokens}\t{line.unknown}")
 

@@ -98,7 +98,9 @@ def test_texts_may_be_data_whose_sources_are_the_sentences(folder, tmp_path):
         assert done.returncode == 0, done.stderr
         found = json.loads(good("perplexity", folder / "base.bin", tmp_path / f"val.{name}", "--json").stdout)
         assert found | {"text": None} == json.loads(wanted) | {"text": None}
-    assert good("rescore", folder / "base.bin", tmp_path / "val.tsv").stdout == rescored
+    of_table = good("rescore", folder / "base.bin", tmp_path / "val.tsv")
+    assert of_table.stdout == rescored and "of which the sources are scored" in of_table.stderr
+    assert "sources" not in good("rescore", folder / "base.bin", folder / "val.txt").stderr
     assert compgen("data", "write", folder / "train.txt", "-o", tmp_path / "train.tsv").returncode == 0
     good("train", tmp_path / "train.tsv", "-o", tmp_path / "x.bin", "--order", 3, "--discount-fallback")
     assert (tmp_path / "x.bin").read_bytes() == (folder / "base.bin").read_bytes()
