@@ -133,7 +133,7 @@ def _run(method: "Augmenter[Any]", dataset: Any, out: Path, asked: dict[str, Any
         name: named(value) if isinstance(value, str) and value in read else value for name, value in given.items()
     }
     made = {"options": options, "report": report, "quality": quality.to_dict(), "seconds": seconds}
-    record = {METHOD: method.name} | asked | made
+    record = {METHOD: method.name} | asked | {"n": report["asked"]} | made
     write_out(samples, out, asked["format"], record)
     replaced = [name for name in (METHOD, *method.columns) if name in dataset.frame.columns]
     if replaced and HOST in method.columns:  # else no further columns are kept
