@@ -14,6 +14,7 @@ from compgen.csl.induction import Step, induce
 from compgen.csl.options import UNITS, CslOptions
 from compgen.csl.rules import Grammar, Rule, check_examples, refused
 from compgen.csl.seeds import companions, exact_matches, inflections, names
+from compgen.csl.sense import ODD, ODDER, OWN, odd, with_own_rules
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.trained import TrainedGrammar
 from compgen.csl.weights import Scores
@@ -158,12 +159,27 @@ class Csl(Augmenter[CslOptions]):
         return found
 
     def warnings(self) -> list[str]:
-        """Warn if no unlabelled source has a parse: then they change nothing."""
-        if self._parsed is None or self._parsed[0]:
+        """Warn if no unlabelled source has a parse: then they change nothing; and of samples that may make no sense."""
+        found = []
+        if self._parsed is not None and not self._parsed[0]:
+            found.append(
+                f"none of the {self._parsed[1]:,} sources of --unlabelled has a parse, so they change nothing: give "
+                "ones of the words and constructions of DATA"
+            )
+        return found + self._odd()
+
+    def _odd(self) -> list[str]:
+        """Warn of odd sources, from a grammar that has understood little of the data; see `sense`."""
+        if self.grammar is None or self.dataset is None or self._made.is_empty():
             return []
+        made, own = odd(self._made["source"], self.dataset)
+        if made <= max(ODD, ODDER * own) or (alone := with_own_rules(self.grammar, self.dataset)) <= OWN:
+            return []
+        learn = "leave out --uniform, or " if self.options.learning is None else ""
         return [
-            f"none of the {self._parsed[1]:,} sources of --unlabelled has a parse, so they change nothing: give ones "
-            "of the words and constructions of DATA"
+            f"{made:.0%} of the sources have two or more pairs of neighbouring tokens that no other has (in DATA: "
+            f"{own:.0%}), and {alone:.0%} of DATA need a rule of their own: many samples may make no sense; look at "
+            f"them; {learn}try geca or lexsym, which change less of an example"
         ]
 
     def needs_torch(self) -> bool:
