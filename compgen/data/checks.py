@@ -36,6 +36,7 @@ BACK = "answers keep them: where they must not, write --signs marked, and then a
 WORD = r"^(?:(?:[^\p{Uppercase}\d\s]|\^[\p{Uppercase}\d])\s+)+(?:[\p{Uppercase}\d]\S*\s*)+$"  # letters, then tags
 QUOTED = r'(?s)^"((?:[^"]|"")+)"$'  # a side in quotes, with doubled ones inside
 GLUED = rf"[^\s{JOINER}][()\[\]{{}}]|[()\[\]{{}}]\S"  # a bracket in a token
+LIST = r"""^\s*"?\[\s*["'].*["']\s*\]"?\s*$"""  # as JSON or Python writes a list of tokens, in a cell of a table
 INVISIBLE = "\u200b\u2060\ufeff"  # joiners and non-joiners (U+200C, U+200D) are letters' own in some scripts
 NO_BREAK = "\u00a0\u2007\u202f"
 
@@ -226,6 +227,14 @@ def quotes(rows: pl.DataFrame) -> Finding | None:
     return finding if finding and 100 * len(finding.lines) >= rows.height else None
 
 
+def lists(rows: pl.DataFrame) -> Finding | None:
+    """A side that is a list of tokens in most rows, written as text: its brackets, quotes and commas are read, too."""
+    sides = [f"{side}s" for side in SIDES if 2 * rows[side].str.contains(LIST).sum() > rows.height]
+    what = f"most {' and '.join(sides)} are lists of tokens, of which brackets, quotes and commas are read as text"
+    advice = "write the tokens with spaces between them, or name the column of the plain text"
+    return Finding("warning", what, [], advice) if sides else None
+
+
 def empty(rows: pl.DataFrame) -> Finding | None:
     """A side without a token."""
     none = [pl.col(side).str.contains(r"\S").not_() for side in SIDES]
@@ -384,7 +393,8 @@ def copies(rows: pl.DataFrame) -> Finding | None:
 def glued(rows: pl.DataFrame) -> Finding | None:
     """Brackets that are part of tokens, and are no brackets with labels, in most rows of a side with several tokens."""
     inside = {side: _unlabelled(rows[side]).str.contains(GLUED) for side in SIDES}
-    sides = [side for side in SIDES if 2 * (inside[side] & rows[side].str.contains(r"\S\s+\S")).sum() > rows.height]
+    several = {side: rows[side].str.contains(r"\S\s+\S") & ~rows[side].str.contains(LIST) for side in SIDES}
+    sides = [side for side in SIDES if 2 * (inside[side] & several[side]).sum() > rows.height]
     what = f"brackets in {' and '.join(f'{side}s' for side in sides)} are parts of tokens"
     return Finding("note", what, [], f"{APART}, so that parts can be exchanged; {BACK}") if sides else None
 
@@ -438,7 +448,19 @@ def repeated_tags(rows: pl.DataFrame) -> Finding | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(unformed, header, bars, splits, quotes, empty, special, reserved, brackets, contradictions, leaks, invisible),
-    *(no_break, replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks, spelled),
+    *(unformed, header, bars, splits, quotes, lists, empty, special, reserved, brackets, contradictions, leaks),
+    *(
+        invisible,
+        no_break,
+        replacement,
+        decomposed,
+        unsegmented,
+        duplicates,
+        leaked_sources,
+        lengths,
+        glued,
+        marks,
+        spelled,
+    ),
     *(repeated_tags, copies),
 )

@@ -116,6 +116,15 @@ def test_brackets_with_labels_are_not_glued():
         assert checks.glued(rows(("buy milk", target))).what == "brackets in targets are parts of tokens"
 
 
+def test_lists_of_tokens_in_a_table_are_text():
+    for text in ('["buy", "milk"]', "['buy', 'milk']", '"[""buy"", ""milk""]"'):
+        table = rows((text, "f ( x )"), ("a b", "g ( x )"), (text, "g ( x )"))
+        finding = checks.lists(table)
+        assert finding.severity == "warning" and "most sources are lists of tokens" in finding.what
+        assert checks.glued(table) is None
+    assert not findings(rows(('say "a', "[IN:SAY [SL:TEXT a ] ]"), ("b", '[IN:SAY [SL:TEXT "b" ] ]')))
+
+
 def test_signs_and_letters_without_spaces_are_set_apart_where_there_are_some():
     for text, several in (
         ("answer(count(river))", True),
