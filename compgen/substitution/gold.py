@@ -85,7 +85,9 @@ class Gold:
         Raises:
             DataError: there is no such column, or no example has spans that can be used.
         """
-        if column in SCHEMA or column not in dataset.frame.columns:
+        if column in SCHEMA:
+            raise DataError(f"found {column!r}, expected another column, with spans; targets in brackets need none")
+        if column not in dataset.frame.columns:
             raise DataError(f"found the columns {', '.join(dataset.frame.columns)}, expected {column!r}, with spans")
         found: list[Argument] = []
         left_out: dict[int, str] = {}

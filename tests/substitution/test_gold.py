@@ -180,6 +180,8 @@ def test_json_lines_have_spans_as_they_are_documented(tmp_path):
 def test_a_column_that_is_not_there_is_told():
     with pytest.raises(DataError, match="found the columns source, target, split, spans, expected 'trees', with spans"):
         make("substitute", spans="trees").fit(data(A))
+    with pytest.raises(DataError, match="found 'target', expected another column, with spans"):
+        make("substitute", spans="target").fit(data(A))
 
 
 def test_a_sample_says_what_it_was_made_from():
