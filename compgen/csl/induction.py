@@ -25,8 +25,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from compgen.copies import Copies, copies
-from compgen.csl.charts import Occurrences, Parser, bits, number_of, occurs
+from compgen.csl.charts import Parser
 from compgen.csl.objective import Objective
+from compgen.csl.occurrences import Occurrences, bits, number_of, occurs
 from compgen.csl.rules import Alphabet, Grammar, Rule, examples
 from compgen.csl.targets import TargetGrammar
 from compgen.csl.unify import Partners, Unification

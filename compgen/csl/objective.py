@@ -11,7 +11,7 @@ takes natural logarithms. The sum itself is never needed: induction compares rul
 from collections.abc import Iterable
 from math import log2
 
-from compgen.csl.charts import Occurrences
+from compgen.csl.occurrences import Occurrences
 from compgen.csl.rules import Rule, nonterminals
 
 

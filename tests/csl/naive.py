@@ -4,7 +4,7 @@ from functools import cache
 from math import log2
 
 from compgen.csl.charts import Parser
-from compgen.csl.charts import occurs as fast_occurs
+from compgen.csl.occurrences import occurs as fast_occurs
 from compgen.csl.rules import Grammar, is_nonterminal
 
 

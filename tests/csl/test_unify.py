@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from compgen.csl.charts import occurs
+from compgen.csl.occurrences import occurs
 from compgen.csl.rules import FIRST, Rule, normal
 from compgen.csl.unify import Partners, Unification
 from tests.csl import naive
