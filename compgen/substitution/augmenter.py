@@ -104,13 +104,12 @@ class Substitute(Augmenter[SubstituteOptions]):
             self._learn(dataset, seed, watch)
         except ExhaustedError as error:
             failed = error
-        usual = load_config(SubstituteOptions, self.configuration)
-        ways = ("grammar", "seed_rules", "targets", "induction")
-        asked = any(getattr(self.options, name) != getattr(usual, name) for name in ways)
+        ways = {"grammar", "seed_rules", "targets", "induction"}
+        usual, another = (load_config(SubstituteOptions, name) for name in (self.configuration, COMPANIONS))
+        asked = self.options.model_dump(include=ways) != usual.model_dump(include=ways)
         if self.options.agreement and not asked and (failed or self.agreement.doubtful):
-            other, another = copy.copy(self), load_config(SubstituteOptions, COMPANIONS)
-            changes = {"seed_rules": another.seed_rules, "induction": another.induction}
-            other.options = self.options.model_copy(update=changes)
+            other = copy.copy(self)
+            other.options = self.options.model_copy(update={way: getattr(another, way) for way in ways})
             with suppress(ExhaustedError):
                 other._learn(dataset, seed, watch)
                 if failed or other.agreement.share > self.agreement.share:

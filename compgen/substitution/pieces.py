@@ -33,10 +33,14 @@ _PLACES = {"tree": pl.Int64, "node": pl.Int64, "hole": pl.Int64, "class": pl.Int
 
 
 class Classifier:
-    """Gives nodes of derivations their classes; for `types`, by the types of source tokens that have one."""
+    """Gives nodes of derivations their classes; for `types`, by the types of source tokens that have one.
+
+    Attributes:
+        bracketed: whether the grammar has brackets.
+    """
 
     def __init__(self, grammar: Grammar, classes: Classes, types: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.grammar, self.classes, self._types = grammar, classes, dict(types)
+        self.grammar, self.classes, self._types = grammar, classes, types
         self._forms = [(template(rule.source), template(rule.target)) for rule in grammar.rules]
         self._arity = [rule.arity for rule in grammar.rules]
         tokens, encode = grammar.alphabet.tokens, grammar.alphabet.encode
@@ -44,11 +48,7 @@ class Classifier:
         brackets = [(token in CLOSING.values() or token in labels) - (token in CLOSING) for token in tokens]
         self._bracket = dict(zip(encode(tokens), brackets, strict=True))
         self._labels = {*encode(labels)}  # brackets that are their own predicates
-
-    @property
-    def bracketed(self) -> bool:
-        """Whether the grammar has brackets."""
-        return any(self._bracket.values())
+        self.bracketed = any(brackets)
 
     def classify(self, rules: Sequence[int]) -> list[str]:
         """The classes of the nodes of a derivation, whose rules are in preorder."""
