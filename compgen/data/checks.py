@@ -449,18 +449,6 @@ def repeated_tags(rows: pl.DataFrame) -> Finding | None:
 
 CHECKS: tuple[Check, ...] = (
     *(unformed, header, bars, splits, quotes, lists, empty, special, reserved, brackets, contradictions, leaks),
-    *(
-        invisible,
-        no_break,
-        replacement,
-        decomposed,
-        unsegmented,
-        duplicates,
-        leaked_sources,
-        lengths,
-        glued,
-        marks,
-        spelled,
-    ),
-    *(repeated_tags, copies),
+    *(invisible, no_break, replacement, decomposed, unsegmented, duplicates, leaked_sources, lengths, glued, marks),
+    *(spelled, repeated_tags, copies),
 )
