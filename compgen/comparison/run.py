@@ -15,7 +15,7 @@ from compgen.comparison.findings import Findings
 from compgen.comparison.options import RUNNING, CompareOptions
 from compgen.comparison.parts import divide, remembered
 from compgen.comparison.plan import FOR_AUGMENTING
-from compgen.comparison.predictors import recipe
+from compgen.comparison.predictors import SCRATCH, Recipe, recipe
 from compgen.comparison.report import CLAIM, write_report
 from compgen.comparison.result import CONTROL, Method, Result
 from compgen.configuration import load_config
@@ -24,6 +24,7 @@ from compgen.data.examples import Dataset
 from compgen.data.formats import write_dataset
 from compgen.errors import ConfigError, UserError
 from compgen.files import atomic_path
+from compgen.trained.architectures import identity
 
 LEAST_MINUTES = 0.5  # for a generator
 # At most ten draws for each of its samples: where fewer than one in ten is new, they would take hours. No vote, which
@@ -64,7 +65,7 @@ def compare(
     methods, verdicts = _methods(options.methods, divided.train)
     predictor = recipe(options.predictor, divided.train)
     settings = options.model_dump(exclude=RUNNING) | {"predictor": list(predictor), "methods": methods}
-    with _claimed(folder, dataset, settings) as accept:
+    with _claimed(folder, dataset, predictor, settings) as accept:
         before = _finished(folder)
         if before and all((folder / file).exists() for file in before.files):
             say(f"{folder}: this comparison has ended; to compare anew, in more --minutes say, choose another folder")
@@ -163,7 +164,11 @@ def _check_asked(name: str, reasons: dict[str, str | None]) -> None:
         raise UserError(f"--methods {name}: it does not apply: {reasons[name]}")
 
 
-def _claimed(folder: Path, dataset: Dataset, settings: dict[str, Any]) -> AbstractContextManager[Callable[[], None]]:
-    """Keep a folder for a comparison, as `claimed` does."""
-    digest = sha256(dataset.frame.select("source", "target", "split").write_json().encode()).hexdigest()
-    return claimed(folder / CLAIM, "comparison", {"data": digest}, settings)
+def _claimed(
+    folder: Path, dataset: Dataset, predictor: Recipe, settings: dict[str, Any]
+) -> AbstractContextManager[Callable[[], None]]:
+    """Keep a folder for a comparison, as `claimed` does; a pretrained predictor is known by its files, too."""
+    digests = {"data": sha256(dataset.frame.select("source", "target", "split").write_json().encode()).hexdigest()}
+    if predictor.name not in SCRATCH:
+        digests["files of the pretrained model"] = identity(Path(predictor.name))
+    return claimed(folder / CLAIM, "comparison", digests, settings)

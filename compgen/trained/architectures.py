@@ -260,6 +260,11 @@ def _identity(path: Path, opened: State) -> str:
     return hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
+def identity(path: Path) -> str:
+    """Return the SHA-256 of what training wrote, or of a pretrained model's folder, as `Predictor.identity`."""
+    return _identity(path, _state(path))
+
+
 def is_pretrained(path: Path) -> bool:
     """Return whether a path is the folder of a pretrained model: one where transformers keeps its configuration."""
     return (path / "config.json").is_file()

@@ -16,7 +16,7 @@ import compgen
 from compgen import api
 from compgen.comparison import engine, plan, planning, run
 from compgen.comparison.options import CompareOptions
-from compgen.comparison.predictors import recipe
+from compgen.comparison.predictors import Recipe, recipe
 from compgen.comparison.result import Result
 from compgen.comparison.run import compare
 from compgen.comparison.steps import Step, result_of
@@ -29,6 +29,7 @@ from tests.cli import shell
 from tests.comparison import made_up
 from tests.comparison.test_parts import commands, words
 
+SCRATCH = Recipe("seq2seq", ())
 TINY = tuple(f"network.{size}" for size in ("hidden=16", "encoder_hidden=12", "embedding=12", "output=12"))
 FEW = """
 import sys
@@ -257,14 +258,17 @@ def test_standard_output_is_no_folder(tmp_path, monkeypatch):
 def test_of_two_runs_that_begin_at_once_one_has_the_folder(tmp_path, monkeypatch):
     def meanwhile(_path):
         monkeypatch.undo()
-        with run._claimed(tmp_path, commands(), {"seeds": 1}):
+        with run._claimed(tmp_path, commands(), SCRATCH, {"seeds": 1}):
             pass
 
     monkeypatch.setattr("compgen.claim.check_writable", meanwhile)
-    with pytest.raises(UserError, match="holds another comparison"), run._claimed(tmp_path, commands(), {"seeds": 2}):
+    with (
+        pytest.raises(UserError, match="holds another comparison"),
+        run._claimed(tmp_path, commands(), SCRATCH, {"seeds": 2}),
+    ):
         pass
     monkeypatch.setattr("compgen.claim.check_writable", meanwhile)
-    with run._claimed(tmp_path, commands(), {"seeds": 1}):
+    with run._claimed(tmp_path, commands(), SCRATCH, {"seeds": 1}):
         pass
 
 
@@ -287,6 +291,23 @@ def test_words_are_told_from_other_pairs():
     assert changes == (*copying, "network.embedding_dropout=0.5", "network.output_dropout=0.5")
     many = Dataset.from_pairs([(["say", f"w{n}"], [f"w{n}"]) for n in range(compgen.comparison.predictors.SMALL)])
     assert compgen.comparison.predictors.recipe(None, many).changes == copying
+
+
+def test_a_pretrained_predictor_is_known_by_its_files(tmp_path):
+    """Results of another model that was put in its place are not gone on with."""
+    model = tmp_path / "t5"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    chosen = Recipe(str(model), ())
+    for _ in range(2):
+        with run._claimed(tmp_path / "runs", commands(), chosen, {"seeds": 1}):
+            pass
+    (model / "model.safetensors").write_bytes(b"other weights")
+    with (
+        pytest.raises(UserError, match="the files of the pretrained model differ"),
+        run._claimed(tmp_path / "runs", commands(), chosen, {"seeds": 1}),
+    ):
+        pass
 
 
 def test_a_pretrained_predictor_is_known_from_any_folder(tmp_path, monkeypatch):
