@@ -8,12 +8,14 @@ and a minus with its number where no other sign or word stands close before it b
 operator: `f(-2)` has -2, `x-2` has x, - and 2. Any other character is a token; so is a letter, with its marks, of a
 script that is written without spaces: Chinese, Japanese, Thai, Lao, Khmer, Burmese. The joiner ￭ (U+FFED, as in
 OpenNMT's tokenizer) marks what stood close to the token before it; with it, what was set apart comes back exactly.
+A bracket with a label, `[SL:TODO` of `[SL:TODO buy milk ]`, stays whole: methods see that it is a bracket.
 """
 
 from collections.abc import Callable, Iterable
 
 import polars as pl
 
+from compgen.data.brackets import labelled
 from compgen.data.examples import SIDES, Dataset
 from compgen.data.vocabulary import why_not_data
 from compgen.errors import DataError
@@ -37,8 +39,9 @@ def apart(dataset: Dataset, *, marked: bool = False) -> Dataset:
     if taken is not None:
         raise DataError(f"found {taken!r:.80}, which has the sign of what stood close ({JOINER}) already")
     made: dict[str, list[str]] = {}
+    whole = labelled({*tokens})
     for token, found in zip(tokens, tokens.str.extract_all(PIECE).to_list(), strict=True):
-        first, *others = _whole_numbers(found) or [token]
+        first, *others = [token] if token in whole else _whole_numbers(found) or [token]
         made[token] = [first, *(mark + piece for piece in others)]
         for piece in made[token]:
             if why := why_not_data(piece):

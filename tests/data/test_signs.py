@@ -78,3 +78,14 @@ def test_a_sign_that_data_cannot_have_is_refused():
 def test_an_empty_token_comes_back():
     odd = Dataset.from_pairs([(["a", "", "b(c"], ["x"])])
     assert together(apart(odd, marked=True)) == odd
+
+
+def test_a_bracket_with_a_label_stays_whole_where_its_closing_one_is_a_token():
+    for source, target, parted in (
+        ("ซื้อนม", "[IN:BUY [SL:WHAT นม ] ]", "[IN:BUY [SL:WHAT น ม ] ]"),
+        ("buy", "[IN:BUY [SL:WHAT milk]]", "[ IN : BUY [ SL : WHAT milk ] ]"),
+    ):
+        for marked in (False, True):
+            data = Dataset.from_pairs([([source], target.split())])
+            (found,) = apart(data, marked=marked).frame["target"].to_list()
+            assert [token.removeprefix("￭") for token in found] == parted.split()
