@@ -16,6 +16,7 @@ from compgen.runtime.bundle import Bundle
 from compgen.runtime.manifest import GOLDEN, Strict, first_problem, strict_json
 
 SPREAD = 16  # addresses from a stream's first draw to its last, at most, for each draw that it has
+LONGEST = 64  # tokens of a source; exports have 12, and a Transformer's memory grows with the square of it
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 Address = Annotated[int, Field(ge=0, le=2**61)]
 
@@ -44,7 +45,7 @@ class GoldenStream(Strict):
 class GoldenAnswer(Strict):
     """What greedy decoding answers to a source, both without end symbols."""
 
-    source: list[Id] = Field(min_length=1)
+    source: list[Id] = Field(min_length=1, max_length=LONGEST)
     target: list[Id]
     finished: bool
     log_prob: float

@@ -43,6 +43,19 @@ def test_golden_draws_that_are_none(tmp_path, change, says):
         golden_of(Bundle.load(folder))
 
 
+def test_a_source_so_long_that_it_takes_all_memory_is_refused(tmp_path):
+    folder = shutil.copytree(exported("predictor"), tmp_path / "mine")
+    golden = json.loads((folder / "golden.json").read_text())
+    for length, accepted in ((64, True), (65, False)):
+        golden["answers"][0]["source"] = [5] * length
+        sign(folder, "golden.json", json.dumps(golden).encode())
+        if accepted:
+            golden_of(Bundle.load(folder))
+        else:
+            with pytest.raises(BundleError, match=r"golden\.json: answers\.0\.source: .*at most 64"):
+                golden_of(Bundle.load(folder))
+
+
 @pytest.mark.parametrize("kind", ["generator", "predictor"])
 def test_those_of_an_export_are_read(kind):
     golden = golden_of(Bundle.load(exported(kind)))
