@@ -124,8 +124,7 @@ def margins(
     chosen token is more probable than the second.
     """
     chosen = pool.choose(seed, samples)
-    memories = pool.tokens[chosen, : pool.longest].astype(np.int64)
-    state = opening(backend, memories, 0, backend.shape.fed(seed, samples))
+    state = opening(backend, pool.sequences(chosen), 0, backend.shape.fed(seed, samples))
     uniforms = random.uniforms(seed, samples, max_length)
     heat = np.array(temperature, dtype=backend.shape.dtype)
 

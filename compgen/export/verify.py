@@ -126,7 +126,7 @@ def task(model: Checkpoint | Bundle, samples: int, seed: int = SEED) -> Task:
         return Task(memories, np.zeros((samples, about.max_length), np.float32), (0.0, 0.0), half, None, seed)
     addresses = np.arange(samples, dtype=np.int64)
     first, second = about.sampling["temperature"]
-    memories = pool.tokens[pool.choose(seed, addresses), : pool.longest].astype(np.int64)
+    memories = pool.sequences(pool.choose(seed, addresses))
     uniforms = random.uniforms(seed, addresses, about.max_length)
     return Task(memories, uniforms, (float(first), float(second)), half, pool, seed)
 

@@ -65,6 +65,10 @@ class PrototypePool:
         """The length of the longest member; 1 without members."""
         return int((self.tokens[self.members] != 0).sum(axis=1).max(initial=1))
 
+    def sequences(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens (B, n, T) of prototypes (B, n), padded with 0 to the length of the longest."""
+        return self.tokens[chosen, : self.longest].astype(np.int64)
+
     @cached_property
     def targets(self) -> bool:
         """Whether some sequence has something after its separator, or there is none; else these are sentences."""

@@ -38,10 +38,9 @@ def loop_draws(
     for first in range(start, stop, rows):
         addresses = np.arange(first, min(first + rows, stop), dtype=np.int64)
         chosen = pool.choose(seed, addresses)
-        memory_tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
         uniforms = np.ascontiguousarray(random.uniforms(seed, addresses, max_length).T.astype(loop.dtype))
         latent = None if loop.latent is None else loop.latent.draw(seed, addresses).astype(loop.dtype)
-        tokens, log_probs = loop.sample(memory_tokens, uniforms, np.array(temperature, dtype=loop.dtype), latent)
+        tokens, log_probs = loop.sample(pool.sequences(chosen), uniforms, np.array(temperature, loop.dtype), latent)
         check_tokens(loop.name, tokens, vocabulary)
         check_numbers(loop.name, log_probs)
         columns = (addresses.tolist(), tokens.T.tolist(), log_probs.tolist(), chosen.tolist())

@@ -86,9 +86,8 @@ class RecurrentGenerator(Opened):
         for first in range(asked.start, asked.stop, batch):
             addresses = np.arange(first, min(first + batch, asked.stop), dtype=np.int64)
             chosen = pool.choose(asked.seed, addresses)
-            tokens = pool.tokens[chosen, : pool.longest].astype(np.int64)
             fed = self.backend.shape.fed(asked.seed, addresses)
-            found = beam_over(self.backend, tokens, width, self.max_length, fed=fed)
+            found = beam_over(self.backend, pool.sequences(chosen), width, self.max_length, fed=fed)
             for index, (output, score), prototypes in zip(addresses.tolist(), found, chosen.tolist(), strict=True):
                 yield Draw(index, tuple(output), len(output) < self.max_length, score, tuple(prototypes))
 

@@ -67,7 +67,7 @@ def measure(name: str, loop: Loop, checkpoint: Checkpoint, rows: int, floor: flo
     """One line of the table."""
     pool, addresses = checkpoint.pool, np.arange(rows, dtype=np.int64)
     assert pool is not None, "the benchmark samples a generator"
-    memories = pool.tokens[pool.choose(SEED, addresses), : pool.longest].astype(np.int64)
+    memories = pool.sequences(pool.choose(SEED, addresses))
     uniforms = np.ascontiguousarray(random.uniforms(SEED, addresses, checkpoint.max_length).T)
     warmth = np.array(checkpoint.sampling["temperature"], dtype=np.float32)
     tokens, _ = loop.sample(memories, uniforms, warmth)  # warms up, and records

@@ -48,7 +48,7 @@ def some_inputs(backend: OnnxBackend, checkpoint: Checkpoint) -> StepInputs:
     """The inputs of a step in the middle of sequences."""
     pool, samples = checkpoint.pool, np.arange(BATCH)
     assert pool is not None, "the benchmark samples a generator"
-    state = opening(backend, pool.tokens[pool.choose(SEED, samples), : pool.longest].astype(np.int64), half=0)
+    state = opening(backend, pool.sequences(pool.choose(SEED, samples)), half=0)
     for _ in range(AT):
         state, _ = advance(backend, state)
     return step_inputs(state, random.uniforms(SEED, samples, AT + 1)[:, AT], np.ones(2, np.float32))

@@ -272,7 +272,7 @@ def plain_loop(checkpoint: Checkpoint, pool: PrototypePool, batch: int, count: i
     for begin in range(0, count, batch):
         samples = np.arange(begin, min(begin + batch, count))
         rows, chosen = len(samples), pool.choose(SEED, samples)
-        memory_tokens = torch.from_numpy(pool.tokens[chosen, : pool.longest].astype(np.int64))
+        memory_tokens = torch.from_numpy(pool.sequences(chosen))
         numbers = torch.from_numpy(random.uniforms(SEED, samples, checkpoint.max_length))
         keys, values, final = network.recall(memory_tokens)
         hidden, cell = network.start(final)
