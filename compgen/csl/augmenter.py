@@ -169,17 +169,16 @@ class Csl(Augmenter[CslOptions]):
         return found + self._odd()
 
     def _odd(self) -> list[str]:
-        """Warn of odd sources, from a grammar that has understood little of the data; see `sense`."""
-        if self.grammar is None or self.dataset is None or self._made.is_empty():
+        """Warn of odd sources that are drawn uniformly from a grammar that has understood little; see `sense`."""
+        if self.grammar is None or self.dataset is None or self._made.is_empty() or self.options.learning is not None:
             return []
         made, own = odd(self._made["source"], self.dataset)
         if made <= max(ODD, ODDER * own) or (alone := with_own_rules(self.grammar, self.dataset)) <= OWN:
             return []
-        learn = "leave out --uniform, or " if self.options.learning is None else ""
         return [
             f"{made:.0%} of the sources have two or more pairs of neighbouring tokens that no other has (in DATA: "
             f"{own:.0%}), and {alone:.0%} of DATA need a rule of their own: many samples may make no sense; look at "
-            f"them; {learn}try geca or lexsym, which change less of an example"
+            "them; leave out --uniform, or try geca or lexsym, which change less of an example"
         ]
 
     def needs_torch(self) -> bool:

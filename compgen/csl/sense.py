@@ -1,8 +1,10 @@
-"""Signs that samples of a grammar make no sense, though nobody knows which are right.
+"""Signs that uniform samples of a grammar make no sense, though nobody knows which are right.
 
-Two numbers tell, on the training examples that they were tried on. Samples of grammars that had understood little had
-more *odd* sources than these data have themselves. But new pairs of tokens are also what a good grammar is for: SCAN's
-and COGS's make many. In those, nearly all examples share all of their rules with others; in questions, few do.
+Two numbers tell, on the training examples that they were tried on (GeoQuery, Scholar, SCAN, COGS; the limits were made
+for these). Samples of grammars that had understood little had more *odd* sources than these data have themselves. But
+new pairs of tokens are also what a good grammar is for: SCAN's and COGS's make many. In those, nearly all examples
+share all of their rules with others; in questions, few do. Samples by learned probabilities are not judged: those of
+GeoQuery's programs are odd, too, and predictors gain from them.
 """
 
 from collections import Counter

@@ -72,8 +72,8 @@ def test_geca_makes_examples_and_explains_them(pairs, tmp_path):
     assert (record["data"], record["n"], record["seed"]) == (str(pairs), 9, 3)
     assert (record["method"], record["options"]["mode"], record["report"]["made"]) == ("geca", "published", 2)
     assert compgen("augment", "concat", pairs, "-o", tmp_path / "usual.tsv").returncode == 0
-    record = json.loads((tmp_path / "usual.tsv.run.json").read_text())
-    assert record["n"] == record["report"]["asked"] > 0
+    usual = json.loads((tmp_path / "usual.tsv.run.json").read_text())
+    assert usual["n"] == usual["report"]["asked"] > 0
 
     line = out.read_text().splitlines().index("dax twice\tDAX DAX") + 1
     explained = compgen("explain", "geca", out, "--line", line)
