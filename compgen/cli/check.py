@@ -64,7 +64,7 @@ def check(data: DataArgument, options: Options, columns: Columns) -> None:
     _check_fix(options, data)
     content = read_bytes(data, None) if is_pipe(data) else None
     found = read_table(data, columns, content)
-    dataset, error = _read(data, columns, content) if found.dataset is None else (found.dataset, "")
+    dataset, error = _read(found, data, columns, content)
     everything = sorted([*found.findings, *findings(found.rows)], key=lambda one: SEVERITIES.index(one.severity))
     if error and not any(one.severity == "error" for one in everything):
         everything.insert(0, Finding("error", error, [], "mend it"))
@@ -96,10 +96,12 @@ def _check_fix(options: Options, data: str) -> None:
         raise UserError("--keep-targets is for a mended table: add --fix OUT")
 
 
-def _read(data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset | None, str]":
+def _read(found: "Table", data: str, columns: Columns, content: bytes | None) -> "tuple[Dataset | None, str]":
     """The dataset as commands read it, or why they refuse."""
     from compgen.data.catalog import load
 
+    if found.dataset is not None:
+        return found.dataset, ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
