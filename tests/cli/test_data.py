@@ -538,7 +538,7 @@ def test_divergence_compares_training_with_all_the_rest_or_what_it_is_told(tmp_p
         (["split", "length", "one.tsv", "-o", "o.tsv", "--train", "3"], "found 3 examples, expected more than the 3"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--side", "left"], "--side left: expected source or target"),
         (["split", "length", "one.tsv", "-o", "o.tsv", "--dev", "2"], "found 2 examples to test on"),
-        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree"], "found ')'"),
+        (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree"], "found a closing bracket"),
         (["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "x"], "expected tree, source or target"),
         (
             ["split", "tmcd", "one.tsv", "-o", "o.tsv", "--compounds", "tree", "--ngram", "3"],

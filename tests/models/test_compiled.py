@@ -9,6 +9,7 @@ import torch
 
 from compgen.errors import UserError
 from compgen.models import compiled
+from compgen.processors import of_amd
 from tests.models.test_fed_loop import CASES
 from tests.models.test_network import batch, network
 
@@ -63,7 +64,10 @@ def test_loss_and_gradients_are_those_of_the_loops_in_python(changes, training, 
 @pytest.mark.parametrize("threads", [2, 3, 64])
 def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
     one, more = (results({}, True, "", monkeypatch, threads=number) for number in (1, threads))
-    assert all(torch.equal(one[name], more[name]) for name in one)
+    if of_amd():  # MKL's products, which stand around the loops, are rounded by the number of threads there
+        assert largest_difference(more, one) < CLOSE
+    else:
+        assert all(torch.equal(one[name], more[name]) for name in one)
 
 
 @built
