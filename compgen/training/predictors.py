@@ -1,6 +1,8 @@
 """Training of a predictor of targets from sources, on original data alone or with augmented data."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,14 @@ from compgen.trained.checkpoint import Checkpoint
 from compgen.trained.predictor import EXAMPLES
 from compgen.training.config import NetworkPredictorConfig, PredictorConfig, Seq2SeqConfig, TransformerConfig
 from compgen.training.identity import Identity, fingerprint
+from compgen.training.learning import LEAST_UPDATES
 from compgen.training.loop import Outcome, discard_state, find_device, train
 from compgen.training.memory import check_memory
 from compgen.training.pairs import P_FRESH, Fresh, FreshExamples, PairExamples, Pairs
 
 NETWORKS = (Seq2SeqConfig, TransformerConfig)  # that are trained from scratch
+LOOKED_AT = 1_000  # training examples, at most, that are answered when training ends
+UNLEARNT = 0.02  # the share of these that may be wrong; with 0.05, a predictor of SCAN still had much to gain
 
 
 def named_config(tag: str, name: str | Path, overrides: Sequence[str] = ()) -> NetworkPredictorConfig:
@@ -194,7 +199,7 @@ def fit(
     if fresh is not None:
         assert encode is not None
         examples = fresh_examples(fresh, encode, training, config, seed, network)
-    return train(
+    outcome = train(
         network,
         examples,
         config.optimisation,
@@ -205,6 +210,7 @@ def fit(
         device=device,
         quiet=quiet,
     )
+    return replace(outcome, trouble=outcome.trouble or _unlearnt(network, training, outcome.steps, device))
 
 
 def fresh_examples(
@@ -274,6 +280,20 @@ def _known(dataset: Dataset, vocabulary: Vocabulary) -> Pairs:
 
 def _encoded(pair: tuple[list[str], list[str]], vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
     return vocabulary.encode(pair[0]), vocabulary.encode(pair[1])
+
+
+def _unlearnt(network: Trainable, training: Pairs, steps: int, device: str) -> str:
+    """What says that training ended too early, in words: not all that it had is known by heart; empty if it is."""
+    if steps < LEAST_UPDATES:
+        return ""
+    some = training[:: math.ceil(len(training) / LOOKED_AT)]
+    wrong = error_rate(network, PairExamples(some, [], None, 256, 0), device)
+    if wrong <= UNLEARNT:
+        return ""
+    return (
+        f"after {steps:,} updates, {wrong:.1%} of the training examples that were looked at ({len(some):,}) are "
+        "answered wrongly: unless such examples contradict others, more updates (optimisation.steps) may help"
+    )
 
 
 @torch.no_grad()

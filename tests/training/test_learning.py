@@ -8,7 +8,7 @@ import torch
 from compgen.configuration import load_config
 from compgen.data.examples import Dataset
 from compgen.trained.checkpoint import Checkpoint
-from compgen.training import loop
+from compgen.training import loop, predictors
 from compgen.training.config import Seq2SeqConfig
 from compgen.training.learning import trouble
 from compgen.training.predictors import train_predictor
@@ -30,7 +30,7 @@ def unrelated():
 @pytest.mark.parametrize(
     ("data", "settings", "message"),
     [
-        (toy, ["optimisation.steps=200"], ""),
+        (toy, ["optimisation.steps=200"], "after 200 updates, "),  # it learns, but not all of it yet
         (toy, ["optimisation.steps=200", "optimisation.learning_rate=1e-12"], "the loss does not fall: "),
         (unrelated, ["optimisation.steps=200"], "what is read makes no difference yet: "),
         (unrelated, ["optimisation.steps=50"], ""),  # too early to tell
@@ -40,7 +40,22 @@ def test_what_learns_nothing_is_said_and_written(tmp_path, capsys, data, setting
     checkpoint, outcome = train_predictor(data(), config(*settings), tmp_path / "p.pt")
     assert outcome.trouble.startswith(message) and bool(outcome.trouble) == bool(message)
     assert checkpoint.trained_on.get("warning", "") == outcome.trouble
-    assert (f"warning: after 200 updates {message}" in capsys.readouterr().err) == bool(message)
+    early = message.startswith(("the loss", "what is read"))  # is said when it is known; the rest at the end
+    assert (f"warning: after 200 updates {message}" in capsys.readouterr().err) == early
+
+
+def test_what_is_not_known_by_heart_at_the_end_is_said():
+    pairs, rows = [([5], [6]), ([6], [7]), ([7], [8]), ([8], [9])], []
+
+    class Half(torch.nn.Module):
+        def predicts(self, _targets, sources):
+            rows.extend(sources.tolist())
+            return sources[:, 0, 0] < 7
+
+    said = predictors._unlearnt(Half(), pairs, 100, "cpu")
+    assert said.startswith("after 100 updates, 50.0% of the training examples that were looked at (4) are answered")
+    assert len(rows) == 4 and predictors._unlearnt(Half(), pairs, 99, "cpu") == ""
+    assert predictors._unlearnt(Half(), pairs[:2], 100, "cpu") == ""
 
 
 def test_it_is_said_after_a_minute_and_not_at_the_end_alone(tmp_path, capsys, monkeypatch):
