@@ -31,7 +31,7 @@ app = App(
 
 MOST_DIGITS = 20  # of a seed or a count; numbers of some thousands of digits are an error in Python
 TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-SOURCES = ", or the sources in .jsonl, .json, .csv, .tsv or .parquet"
+SOURCES = f", or the sources in {', '.join(TABLES[:-1])} or {TABLES[-1]}"
 TextArgument = Annotated[list[Path], argument("TEXT", f"Sentences, one per line{SOURCES}; also .gz.")]
 ModelArgument = Annotated[
     Path, argument("MODEL", "A KenLM model, a mixture (.json), or a recurrent model (.pt, or a bundle).")

@@ -175,7 +175,7 @@ class CompoundOptions(BaseModel):
     compounds: Literal["tree", "source", "target"] | None = option(
         None,
         "Take as compounds: function applications in targets with ( ) and , as tokens, or with labelled brackets as "
-        "[SL:TODO buy milk ] (tree); or n-grams of the source or target. By default, tree if most distinct targets "
+        "[SL:TASK buy milk ] (tree); or n-grams of the source or target. By default, tree if most distinct targets "
         "have matching brackets, otherwise source.",
         metavar="KIND",
     )

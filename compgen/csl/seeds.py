@@ -64,7 +64,7 @@ def names(dataset: Dataset) -> Grammar:
     """Seed rules x -> f ( x ) for phrases that sides share, where f is a function that is there for such phrases.
 
     So `texas` means `stateid ( texas )` and `boston` means `cityid ( boston , _ )`; other phrases mean themselves, as
-    in `exact_matches`. The label of a bracket is a function: `buy milk` means `[SL:TODO buy milk ]`. A function is
+    in `exact_matches`. The label of a bracket is a function: `buy milk` means `[SL:TASK buy milk ]`. A function is
     there for phrases if nearly all its terms have one and no term inside, and if these phrases stand there rather than
     elsewhere. Raises DataError as `examples`.
 

@@ -21,7 +21,7 @@ _LABELLED = re.compile(r"[(\[{][^\W\d][^()\[\]{}]*")
 
 
 def labelled(tokens: Collection[str]) -> set[str]:
-    """Return the opening brackets with the label of what they enclose: `[SL:TODO` of `[SL:TODO buy milk ]`.
+    """Return the opening brackets with the label of what they enclose: `[SL:TASK` of `[SL:TASK buy milk ]`.
 
     There are such only where the closing bracket is a token, too.
     """

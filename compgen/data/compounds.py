@@ -31,7 +31,7 @@ class Trees:
     plain tokens are those of Shaw et al. 2021). A compound is (function, number of arguments, position, head of the
     argument there): `most` above has three. The head is all that an argument has outside its brackets, so labels as in
     `eat ( agent = dog )` belong to it. A bracket without a name before it is a function without a name; one with a
-    label is named by it: `[SL:TODO buy milk ]` is `[SL:TODO ( buy milk )`. Brackets that do not match are a DataError,
+    label is named by it: `[SL:TASK buy milk ]` is `[SL:TASK ( buy milk )`. Brackets that do not match are a DataError,
     which says in which target.
     """
 

@@ -8,7 +8,7 @@ and a minus with its number where no other sign or word stands close before it b
 operator: `f(-2)` has -2, `x-2` has x, - and 2. Any other character is a token; so is a letter, with its marks, of a
 script that is written without spaces: Chinese, Japanese, Thai, Lao, Khmer, Burmese. The joiner ￭ (U+FFED, as in
 OpenNMT's tokenizer) marks what stood close to the token before it; with it, what was set apart comes back exactly.
-A bracket with a label, `[SL:TODO` of `[SL:TODO buy milk ]`, stays whole: methods see that it is a bracket.
+A bracket with a label, `[SL:TASK` of `[SL:TASK buy milk ]`, stays whole: methods see that it is a bracket.
 """
 
 from collections.abc import Callable, Iterable

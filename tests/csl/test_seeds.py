@@ -83,9 +83,9 @@ def test_names_in_brackets_with_labels():
     """Where one term in three has another term inside, its function is not there for phrases."""
     lines = [
         "play jazz -> [IN:PLAY [SL:GENRE jazz ] ]",
-        "buy milk -> [IN:REMIND [SL:TODO buy milk ] ]",
-        "jog now -> [IN:REMIND [SL:TODO jog ] [SL:DATE now ] ]",
-        "call mom -> [IN:REMIND [SL:TODO [IN:CALL [SL:WHO mom ] ] ] ]",
+        "buy milk -> [IN:REMIND [SL:TASK buy milk ] ]",
+        "jog now -> [IN:REMIND [SL:TASK jog ] [SL:DATE now ] ]",
+        "call mom -> [IN:REMIND [SL:TASK [IN:CALL [SL:WHO mom ] ] ] ]",
     ]
     assert named(*lines) == [
         "buy milk ### buy milk",
@@ -94,7 +94,7 @@ def test_names_in_brackets_with_labels():
         "mom ### [SL:WHO mom ]",
         "now ### [SL:DATE now ]",
     ]
-    assert "jog ### [SL:TODO jog ]" in named(*lines[:3])
+    assert "jog ### [SL:TASK jog ]" in named(*lines[:3])
 
 
 def test_a_function_is_not_there_for_names_if_it_has_other_arguments_or_if_they_are_elsewhere():

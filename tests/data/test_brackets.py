@@ -17,5 +17,5 @@ def test_depth_costs_no_more_than_length():
 
 
 def test_brackets_have_labels_where_their_closing_ones_are_tokens():
-    assert labelled({"[SL:TODO", "[IN:A", "]", "buy", "[", "", "[1", "[a]", "[x(y", "(NP"}) == {"[SL:TODO", "[IN:A"}
+    assert labelled({"[SL:TASK", "[IN:A", "]", "buy", "[", "", "[1", "[a]", "[x(y", "(NP"}) == {"[SL:TASK", "[IN:A"}
     assert labelled({"(lambda", "$0))", "[a"}) == set()

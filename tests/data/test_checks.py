@@ -111,8 +111,8 @@ def test_words_that_sides_share_but_for_marks_are_said():
 
 
 def test_brackets_with_labels_are_not_glued():
-    assert checks.glued(rows(("buy milk", "[IN:REMIND [SL:TODO buy milk ] ]"), ("skip", "[IN:SKIP ]"))) is None
-    for target in ("[IN:REMIND [SL:TODO buy milk]]", "(lambda $0 (f $0 g(x) ) )"):
+    assert checks.glued(rows(("buy milk", "[IN:REMIND [SL:TASK buy milk ] ]"), ("skip", "[IN:SKIP ]"))) is None
+    for target in ("[IN:REMIND [SL:TASK buy milk]]", "(lambda $0 (f $0 g(x) ) )"):
         assert checks.glued(rows(("buy milk", target))).what == "brackets in targets are parts of tokens"
 
 

@@ -52,11 +52,11 @@ def test_trees_may_have_labels_no_names_no_arguments_and_no_brackets():
 
 
 def test_brackets_with_labels_are_functions():
-    data = targets("[IN:REMIND [SL:TODO call [SL:WHO mom ] ] [SL:DATE at ( 5 ) ] ]", "[IN:SKIP ]")
+    data = targets("[IN:REMIND [SL:TASK call [SL:WHO mom ] ] [SL:DATE at ( 5 ) ] ]", "[IN:SKIP ]")
     assert [{*bag} for bag in Trees().compounds(data)] == [
         {
-            ("[IN:REMIND", 1, 0, "[SL:TODO [SL:DATE"),
-            ("[SL:TODO", 1, 0, "call [SL:WHO"),
+            ("[IN:REMIND", 1, 0, "[SL:TASK [SL:DATE"),
+            ("[SL:TASK", 1, 0, "call [SL:WHO"),
             ("[SL:WHO", 1, 0, "mom"),
             ("[SL:DATE", 1, 0, "at"),
             ("at", 1, 0, "5"),

@@ -86,7 +86,7 @@ def test_heads_under_heads():
 
 def test_brackets_with_labels_are_predicates():
     lines = (
-        "remind to NT_1 NT_2 ### [IN:REMIND [SL:TODO NT_1 ] [SL:DATE NT_2 ] NT_1 ]",
+        "remind to NT_1 NT_2 ### [IN:REMIND [SL:TASK NT_1 ] [SL:DATE NT_2 ] NT_1 ]",
         "run ### [IN:RUN ]",
         "now ### now",
     )
@@ -94,10 +94,10 @@ def test_brackets_with_labels_are_predicates():
     classifier = Classifier(grammar, "predicate")
     names = [grammar.alphabet.text(rule).partition(" ###")[0] for rule in grammar.rules]
     rules = [names.index(name) for name in ("remind to NT_1 NT_2", "run", "now")]
-    assert classifier.classify(rules) == ["root ", "[SL:TODO", "[SL:DATE"]
+    assert classifier.classify(rules) == ["root ", "[SL:TASK", "[SL:DATE"]
     _, _, (target, *_) = classifier.derived(rules)
     spelled = {tuple("".join(grammar.alphabet.decode(one)) for one in pair) for pair in classifier.heads(target)[0]}
-    todo = {("[IN:REMIND", "[SL:TODO"), ("[SL:TODO", "[IN:RUN"), ("[IN:REMIND", "[SL:DATE"), ("[IN:REMIND", "[IN:RUN")}
+    todo = {("[IN:REMIND", "[SL:TASK"), ("[SL:TASK", "[IN:RUN"), ("[IN:REMIND", "[SL:DATE"), ("[IN:REMIND", "[IN:RUN")}
     assert spelled == {("", "[IN:REMIND"), *todo}
 
 
